@@ -1,0 +1,50 @@
+"""The two decorators that every compiled kernel wears, and the only place that imports Numba's njit.
+
+Kernels call kernels of other files. Numba's cache looks at the time stamp of the caller's file alone, so an edited
+callee would leave a stale caller behind; here the stamp is a hash over every source file that holds a kernel
+(docs/decisions/0001-kernels-across-files.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from numba import njit
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@cache
+def source_stamp(root: Path = Path(__file__).parent) -> str:
+    """A hash over all files below root that hold kernels."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(root.rglob("*.py")):
+        source = path.read_bytes()
+        if b"kernel" in source:
+            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + source + b"\0")
+    return digest.hexdigest()
+
+
+def _stamped(dispatcher: Any) -> Any:
+    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if cache_file is not None:
+        cache_file._source_stamp = source_stamp()
+    return dispatcher
+
+
+def kernel(function: F) -> F:
+    """Compile with IEEE rules: -inf and NaN mean what they say."""
+    return _stamped(njit(cache=True, nogil=True, error_model="numpy")(function))  # type: ignore[no-any-return]
+
+
+def fast_kernel(function: F) -> F:
+    """Compile with sums that may be reordered and fused; -inf and NaN still mean what they say."""
+    return _stamped(  # type: ignore[no-any-return]
+        njit(cache=True, nogil=True, error_model="numpy", fastmath={"nsz", "arcp", "contract", "afn", "reassoc"})(
+            function
+        )
+    )
