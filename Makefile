@@ -65,5 +65,5 @@ $(VENV)/.installed-demo: pyproject.toml | $(BIN)/python
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[dev,data]'
+	$(PIP) --editable '.[dev]'
 	touch $@
