@@ -1,8 +1,8 @@
 """What all tests share: Hypothesis profiles, the cache folder of compiled kernels, and the data folder.
 
-    NUMBA_CACHE_DIR   set by this file unless it is set already: .numba-cache/<kernel sources>-<numba>-<lane>
-    DUILIAN_DATA      the folder of corpora; else ../shared/data beside the checkout; tests that need it skip without it
-    DUILIAN_FUZZ      "full" for the thousands of `make fuzz`; else a small sample
+NUMBA_CACHE_DIR   set by this file unless it is set already: .numba-cache/<kernel sources>-<numba>-<lane>
+DUILIAN_DATA      the folder of corpora; else ../shared/data beside the checkout; tests that need it skip without it
+DUILIAN_FUZZ      "full" for the thousands of `make fuzz`; else a small sample
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -50,9 +51,7 @@ def use_own_numba_cache(folder: Path, keep: int = 4) -> Path:
 
 
 def _source_stamp() -> str:
-    """The same stamp that the kernels get, asked of a child: in this process Numba would read its settings too early."""
-    import subprocess
-
+    """The stamp that the kernels get, asked of a child: in this process Numba would read its settings too early."""
     command = [sys.executable, "-c", "from duilian.kernels import source_stamp; print(source_stamp())"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
