@@ -28,8 +28,8 @@ test: $(VENV)/.installed-dev
 	$(PYTEST)
 
 check: $(VENV)/.installed-dev
-	$(BIN)/ruff check src tests docs benchmarks
-	$(BIN)/ruff format --check src tests docs benchmarks
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python docs/generate.py --check
 

@@ -21,7 +21,7 @@ LAYERS = (
     ("corpus",),
     ("standards",),
     ("lifting", "mapping"),
-    ("formats", "features", "inference", "storage", "evaluation"),
+    ("formats", "features", "inference", "storage", "evaluation", "datasets"),
     ("models",),
     ("training",),
     ("tagger",),

@@ -257,7 +257,8 @@ def extract(archive: bytes, name: str, member: Member) -> bytes:
                         assert content is not None
                         return content.read(member.size)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise DataError(f"{name} is not an archive that can be read: {error}. {_advice(member)}") from None
+        reason = str(error).partition("\n")[0].rstrip(":.")
+        raise DataError(f"{name} is not an archive that can be read: {reason}. {_advice(member)}") from None
     raise DataError(f"{name} holds no {member.path} of {member.size:,} bytes. {_advice(member)}")
 
 
