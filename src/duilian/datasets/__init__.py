@@ -69,7 +69,7 @@ DATASETS = {
         Dataset(
             name="zh_ud",
             about="UD Chinese GSD, simplified: 3,997 / 500 / 500 sentences, UPOS and XPOS",
-            standards="ud, its own (xpos)",
+            standards="ud, zh-ud (xpos)",
             files=("zh_ud-train.conllu", "zh_ud-dev.conllu", "zh_ud-test.conllu"),
             licence="CC BY-SA 4.0",
             source="universaldependencies.org, treebank UD_Chinese-GSDSimp",
