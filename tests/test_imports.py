@@ -21,7 +21,7 @@ LAYERS = (
     ("corpus",),
     ("standards",),
     ("lifting", "mapping"),
-    ("formats", "features", "inference", "storage", "evaluation", "datasets"),
+    ("formats", "features", "inference", "storage", "evaluation", "inspection", "datasets"),
     ("models",),
     ("training",),
     ("tagger",),
