@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import duilian
-from duilian.cli import data
+from duilian.cli import compare, data, evaluate, inspect
 
 app = typer.Typer(
     name="duilian",
@@ -21,6 +21,9 @@ app = typer.Typer(
 )
 
 app.add_typer(data.app, name="data")
+app.command("inspect")(inspect.command)
+app.command("evaluate")(evaluate.command)
+app.command("compare")(compare.command)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,4 +1,4 @@
-"""Arguments that are more than one value: NAME=FILE, NAME:STANDARD=FILE, key=value, recipe files; and reading a FILE."""
+"""Arguments of several parts: NAME=FILE, NAME:STANDARD=FILE, key=value, recipe files; and how a FILE is read."""
 
 from __future__ import annotations
 
@@ -105,3 +105,13 @@ class Reading:
         """Say how much was skipped in all."""
         if self.skipped > SHOWN:
             self.remarks(f"skipped {self.skipped:,} broken places in all")
+
+
+def is_model(file: str) -> bool:
+    """Whether a file begins like one of our models: a table's length of eight bytes, then the table."""
+    path = Path(file)
+    if file == "-" or not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        head = stream.read(9)
+    return len(head) == 9 and head[8:] == b"{" and int.from_bytes(head[:8], "little") < 1 << 32

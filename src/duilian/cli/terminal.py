@@ -24,8 +24,6 @@ Format = Annotated[str, typer.Option("--format", help="Format of the files; auto
 Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of the files, such as utf-8 or gb18030.")]
 OnError = Annotated[str, typer.Option("--on-error", help="A broken line: stop, or skip its sentence and say so.")]
 
-EXAMPLES = "\b\nExamples:\n"
-
 
 def print_json(value: Mapping[str, Any]) -> None:
     """One JSON object on stdout; what is not a number becomes null."""

@@ -1,0 +1,5 @@
+"""python -m duilian: the command line without its script."""
+
+from duilian.cli import main
+
+main()
