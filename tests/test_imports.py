@@ -31,6 +31,7 @@ LAYERS = (
     ("studies",),
     ("annotate",),
     ("cli",),
+    ("__main__",),
 )
 RANK = {name: rank for rank, line in enumerate(LAYERS) for name in line}
 
