@@ -51,7 +51,9 @@ class Layer:
     def __post_init__(self) -> None:
         n = len(self.starts)
         if len(self.ends) != n or len(self.labels) != n or self.offsets[-1] != n:
-            raise ValueError(f"layer {self.name!r}: starts, ends, labels and offsets speak of different numbers of units")
+            raise ValueError(
+                f"layer {self.name!r}: starts, ends, labels and offsets speak of different numbers of units"
+            )
         if self.confidence is not None and len(self.confidence) != n:
             raise ValueError(f"layer {self.name!r}: {len(self.confidence)} confidences for {n} units")
         for array in (self.offsets, self.starts, self.ends, self.labels):
@@ -236,8 +238,7 @@ def with_tags(layer: Layer, tags: Sequence[str]) -> Layer:
     labels = np.where(layer.labels >= 0, table[np.maximum(layer.labels, 0)], layer.labels).astype(np.int32)
     known = table[layer.sets.data] if len(layer.sets.data) else np.zeros(0, np.int32)
     keep = known >= 0
-    sizes = np.add.reduceat(keep, layer.sets.offsets[:-1]) if len(layer.sets) else np.zeros(0, np.int64)
-    sets = Ragged(known[keep], offsets_of(sizes))
+    sets = Ragged(known[keep], offsets_of(keep)[layer.sets.offsets])
     if len(sets):
         empty = np.flatnonzero(sets.lengths == 0)
         labels[np.isin(-2 - labels, empty) & (labels <= -2)] = UNKNOWN

@@ -1,0 +1,309 @@
+"""Sums and maxima over label sequences of a linear chain: all labels at every unit, one transition table.
+
+    score(y) = sum_t node[t, y_t] + start[y_0] + sum_t trans[y_(t-1), y_t] + end[y_(T-1)]           (li2015 Eq. 1)
+
+Most transitions between character labels are impossible; ``runs`` says which next labels each label may have, as a few
+ranges, and the loops visit only those. Twins by enumeration: ``tests/naive/chain.py``.
+
+The recursions work on exponentials scaled to sum to one at each unit, so that one pass gives log Z and the marginals.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from duilian.kernels import fast_kernel, kernel
+
+
+class Runs(NamedTuple):
+    """Allowed next labels of each label, as ranges.
+
+    offsets: (L + 1,) int64; the ranges of label i are offsets[i]:offsets[i + 1]
+    begins:  (n_ranges,) uint64
+    ends:    (n_ranges,) uint64
+    """
+
+    offsets: Any
+    begins: Any
+    ends: Any
+
+
+def runs_of(allowed: Any) -> Runs:
+    """Runs of a table of allowed transitions (L, L) bool."""
+    allowed = np.asarray(allowed, np.bool_)
+    edges = np.diff(np.pad(allowed.astype(np.int8), ((0, 0), (1, 1))), axis=1)
+    rows, begins = np.nonzero(edges == 1)
+    _, ends = np.nonzero(edges == -1)
+    offsets = np.searchsorted(rows, np.arange(len(allowed) + 1)).astype(np.int64)
+    return Runs(offsets, begins.astype(np.uint64), ends.astype(np.uint64))
+
+
+@fast_kernel
+def exponentials(node: Any, n: Any, psi: Any, bits: Any, power: Any) -> Any:
+    """psi[t, j] = exp(node[t, j] - max_j node[t, j]); returns the sum of the maxima.
+
+    node (>= n, L) float32; psi (>= n, L) float32 out; bits (L,) int32 and power (L,) float32 the same memory: 2**k is
+    written as the bits of a float and read back as one. Relative error below 2e-7.
+    """
+    n_labels = node.shape[1]
+    total = 0.0
+    log2e = np.float32(1.4426950408889634)
+    for t in range(n):
+        row, out = node[t], psi[t]
+        top = row[0]
+        for j in range(1, n_labels):
+            if row[j] > top:
+                top = row[j]
+        total += top
+        for j in range(n_labels):
+            y = (row[j] - top) * log2e
+            y = y if y > np.float32(-126.0) else np.float32(-126.0)
+            k = np.floor(y)
+            f = y - k
+            p = np.float32(1.8775767e-3)
+            p = p * f + np.float32(8.9893397e-3)
+            p = p * f + np.float32(5.5826318e-2)
+            p = p * f + np.float32(2.4015361e-1)
+            p = p * f + np.float32(6.9315308e-1)
+            p = p * f + np.float32(9.9999994e-1)
+            bits[j] = (np.int32(k) + np.int32(127)) << np.int32(23)
+            out[j] = p if row[j] > -np.inf else np.float32(0)
+        for j in range(n_labels):
+            out[j] *= power[j]
+    return total
+
+
+@kernel
+def exponentials64(node: Any, n: Any, psi: Any) -> Any:
+    """``exponentials`` in float64: node (>= n, L) -> psi (>= n, L); returns the sum of the maxima."""
+    total = 0.0
+    for t in range(n):
+        top = node[t].max()
+        if top == -np.inf:
+            psi[t] = 0
+            total = -np.inf
+            continue
+        total += top
+        for j in range(node.shape[1]):
+            psi[t, j] = np.exp(node[t, j] - top)
+    return total
+
+
+@kernel
+def constrain(node: Any, begin: Any, end: Any, labels: Any, set_data: Any, set_offsets: Any) -> Any:
+    """Set node to -inf wherever a unit does not allow the label; returns whether any unit allows only some.
+
+    node (>= end - begin, L) in and out, for units begin..end; labels (U,) int32: -1 all, >= 0 that one,
+    -2 - k the labels set_data[set_offsets[k]:set_offsets[k + 1]], which rise
+    """
+    n_labels = node.shape[1]
+    some = False
+    for u in range(begin, end):
+        label = labels[u]
+        if label == -1:
+            continue
+        some = True
+        row = node[u - begin]
+        if label >= 0:
+            keep = row[label]
+            row[:] = -np.inf
+            row[label] = keep
+        else:
+            at = set_offsets[-2 - label]
+            stop = set_offsets[-1 - label]
+            for j in range(n_labels):
+                if at < stop and set_data[at] == j:
+                    at += 1
+                else:
+                    row[j] = -np.inf
+    return some
+
+
+@fast_kernel
+def forward(psi: Any, n: Any, table: Any, start: Any, end: Any, runs: Any, alpha: Any, norm: Any) -> Any:
+    """Scaled forward pass: alpha[t] sums to one, norm[t] is what it summed to; returns log of the sum over all paths.
+
+    psi (>= n, L), table (L, L), start (L,), end (L,) exponentials; alpha (>= n, L), norm (>= n + 1,) out
+    """
+    n_labels = psi.shape[1]
+    total = 0.0
+    for t in range(n):
+        now = alpha[t]
+        if t == 0:
+            for j in range(n_labels):
+                now[j] = start[j]
+        else:
+            for j in range(n_labels):
+                now[j] = 0
+            before = alpha[t - 1]
+            for i in range(n_labels):
+                a = before[i]
+                row = table[i]
+                for r in range(runs.offsets[i], runs.offsets[i + 1]):
+                    for j in range(runs.begins[r], runs.ends[r]):
+                        now[j] += a * row[j]
+        z = now[0] * 0
+        here = psi[t]
+        for j in range(n_labels):
+            now[j] *= here[j]
+            z += now[j]
+        norm[t] = z
+        scale = 1 / z
+        for j in range(n_labels):
+            now[j] *= scale
+        total += np.log(z)
+    last = alpha[n - 1]
+    z = last[0] * 0
+    for j in range(n_labels):
+        z += last[j] * end[j]
+    norm[n] = z
+    return total + np.log(z)
+
+
+@fast_kernel
+def backward(
+    psi: Any,
+    n: Any,
+    table: Any,
+    end: Any,
+    runs: Any,
+    alpha: Any,
+    norm: Any,
+    beta: Any,
+    next_: Any,
+    pairs: Any,
+    eps: Any,
+) -> None:
+    """Scaled backward pass; alpha becomes the marginals, and expected transitions are added to pairs.
+
+    shapes as in ``forward``; beta (L,), next_ (L,) scratch; pairs (L, L) in and out: the expected number of times i is
+    followed by j is pairs[i, j] * table[i, j]. Labels with a marginal of at most eps are left out of pairs.
+    """
+    n_labels = psi.shape[1]
+    scale = 1 / norm[n]
+    last = alpha[n - 1]
+    for j in range(n_labels):
+        beta[j] = end[j] * scale
+        last[j] *= beta[j]
+    for t in range(n - 2, -1, -1):
+        scale = 1 / norm[t + 1]
+        here = psi[t + 1]
+        for j in range(n_labels):
+            next_[j] = beta[j] * here[j] * scale
+        now = alpha[t]
+        for i in range(n_labels):
+            row = table[i]
+            z = now[0] * 0
+            for r in range(runs.offsets[i], runs.offsets[i + 1]):
+                for j in range(runs.begins[r], runs.ends[r]):
+                    z += row[j] * next_[j]
+            beta[i] = z
+            a = now[i]
+            p = a * z
+            now[i] = p
+            if p > eps:
+                out = pairs[i]
+                for r in range(runs.offsets[i], runs.offsets[i + 1]):
+                    for j in range(runs.begins[r], runs.ends[r]):
+                        out[j] += a * next_[j]
+
+
+@kernel
+def viterbi(node: Any, n: Any, trans: Any, start: Any, end: Any, runs: Any, best: Any, path: Any) -> Any:
+    """Best label sequence and its score. node (>= n, L), trans (L, L), start, end (L,); best (>= n, L) scratch; path (n,) out.
+
+    No back pointers are stored: the way back looks each step up again, L operations instead of L * L writes.
+    """
+    n_labels = node.shape[1]
+    for t in range(n):
+        now, here = best[t], node[t]
+        if t == 0:
+            for j in range(n_labels):
+                now[j] = start[j] + here[j]
+            continue
+        for j in range(n_labels):
+            now[j] = -np.inf
+        before = best[t - 1]
+        for i in range(n_labels):
+            a = before[i]
+            row = trans[i]
+            for r in range(runs.offsets[i], runs.offsets[i + 1]):
+                for j in range(runs.begins[r], runs.ends[r]):
+                    s = a + row[j]
+                    now[j] = s if s > now[j] else now[j]
+        for j in range(n_labels):
+            now[j] += here[j]
+    label = 0
+    last = best[n - 1]
+    top = last[0] + end[0]
+    for j in range(1, n_labels):
+        s = last[j] + end[j]
+        if s > top:
+            top = s
+            label = j
+    path[n - 1] = label
+    for t in range(n - 2, -1, -1):
+        before = best[t]
+        choice = 0
+        high = before[0] + trans[0, label]
+        for i in range(1, n_labels):
+            s = before[i] + trans[i, label]
+            if s > high:
+                high = s
+                choice = i
+        label = choice
+        path[t] = label
+    return top
+
+
+@kernel
+def best_wrong(
+    node: Any, n: Any, trans: Any, start: Any, end: Any, runs: Any, gold: Any, best: Any, rest: Any, path: Any
+) -> Any:
+    """Best label sequence that is not gold, and its score (-inf when there is no other).
+
+    Shapes as in ``viterbi``; gold (n,) int32; rest (>= n, L) scratch. When gold itself is best, the runner-up differs
+    from it somewhere: it is the best sequence through the best wrong label of any unit.
+    """
+    n_labels = node.shape[1]
+    top = viterbi(node, n, trans, start, end, runs, best, path)
+    for t in range(n):
+        if path[t] != gold[t]:
+            return top
+    for j in range(n_labels):
+        rest[n - 1, j] = end[j]
+    for t in range(n - 2, -1, -1):
+        for i in range(n_labels):
+            s = trans[i, 0] - np.float32(np.inf)
+            row = trans[i]
+            for r in range(runs.offsets[i], runs.offsets[i + 1]):
+                for j in range(runs.begins[r], runs.ends[r]):
+                    x = row[j] + node[t + 1, j] + rest[t + 1, j]
+                    s = x if x > s else s
+            rest[t, i] = s
+    high = best[0, 0] - np.float32(np.inf)
+    at, label = -1, -1
+    for t in range(n):
+        for j in range(n_labels):
+            x = best[t, j] + rest[t, j]
+            if j != gold[t] and x > high:
+                high, at, label = x, t, j
+    if at < 0:
+        return high
+    path[at] = label
+    for t in range(at - 1, -1, -1):
+        choice, x = 0, best[t, 0] + trans[0, path[t + 1]]
+        for i in range(1, n_labels):
+            if best[t, i] + trans[i, path[t + 1]] > x:
+                choice, x = i, best[t, i] + trans[i, path[t + 1]]
+        path[t] = choice
+    for t in range(at + 1, n):
+        choice, x = 0, trans[path[t - 1], 0] + node[t, 0] + rest[t, 0]
+        for j in range(1, n_labels):
+            y = trans[path[t - 1], j] + node[t, j] + rest[t, j]
+            if y > x:
+                choice, x = j, y
+        path[t] = choice
+    return high

@@ -1,0 +1,337 @@
+"""Lattice: which bundles compete at each token, and the tables that score a step from one bundle to the next.
+
+A bundle is one label per side. Two layouts, one class:
+
+    product  a list of labels per token and side; the bundles of a token are all combinations, the last side fastest
+    listed   a list of bundles per token, whatever a mapping or a pruning left
+
+Kernels see a lattice as the named tuple ``Space`` and the weights of bundle pairs as ``Pairs``; ``bundles.py`` is the door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duilian.kernels import kernel
+from duilian.ragged import Ragged, offsets_of
+
+
+class Space(NamedTuple):
+    """A lattice as kernels see it.
+
+    offsets: (n_sentences + 1,) int64; tokens of sentence i are offsets[i]:offsets[i + 1]
+    starts:  (T + 1,) int64; bundles of token t are starts[t]:starts[t + 1]
+    lists:   (T * S + 1,) int64; product layout: labels of side s at token t are kept[lists[t * S + s]:lists[t * S + s + 1]]
+    kept:    (n_kept,) int32
+    labels:  (n_bundles, S) int32; listed layout, else (0, S)
+    sizes:   (S,) int64, labels per side
+    tables:  (S + 1,) int64; the (sizes[s], sizes[s]) transition table of side s is flat[tables[s]:tables[s + 1]]
+    """
+
+    offsets: Any
+    starts: Any
+    lists: Any
+    kept: Any
+    labels: Any
+    sizes: Any
+    tables: Any
+
+
+class Pairs(NamedTuple):
+    """Which weight belongs to a pair of bundles: an open hash table, or no table (every pair has one).
+
+    keys:    (capacity,) int64, -1 where empty; capacity 0: the weight of a pair is its own key
+    slots:   (capacity,) int64, number of the weight
+    n_codes: (1,) int64, number of possible bundles; key = code of the first * n_codes + code of the second
+    """
+
+    keys: Any
+    slots: Any
+    n_codes: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """Competing bundles for every token of a batch of sentences; ``origin`` tells where a restricted one came from.
+
+    origin: (n_bundles,) int64, number of each bundle in the lattice that this one was cut from, or None
+    """
+
+    space: Space
+    origin: NDArray[np.int64] | None = field(default=None)
+
+    @property
+    def n_sides(self) -> int:
+        return len(self.space.sizes)
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.space.starts) - 1
+
+    @property
+    def n_sentences(self) -> int:
+        return len(self.space.offsets) - 1
+
+    @property
+    def n_bundles(self) -> int:
+        return int(self.space.starts[-1])
+
+    @property
+    def is_product(self) -> bool:
+        """Whether the bundles of each token are all combinations of one list per side."""
+        return len(self.space.lists) == self.n_tokens * self.n_sides + 1
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """(n_bundles, S) the labels of every bundle."""
+        if not self.is_product:
+            return self.space.labels  # type: ignore[no-any-return]
+        out = np.empty((self.n_bundles, self.n_sides), dtype=np.int32)
+        _write_labels(self.space, out)
+        return out
+
+    def side_lists(self, side: int) -> Ragged:
+        """The labels kept on one side, token by token (product layout)."""
+        if not self.is_product:
+            raise ValueError("this lattice lists bundles; only a product of lists has lists per side")
+        lists = self.space.lists
+        return Ragged(self.space.kept, lists).select(np.arange(side, len(lists) - 1, self.n_sides))
+
+    def restrict(self, allowed: NDArray[np.bool_]) -> Lattice:
+        """The same sentences with the allowed bundles only, listed; allowed: (n_bundles,) bool."""
+        if allowed.shape != (self.n_bundles,):
+            raise ValueError(f"a mask over {self.n_bundles} bundles was expected, found one of shape {allowed.shape}")
+        counts = np.concatenate([np.zeros(1, np.int64), np.cumsum(allowed, dtype=np.int64)])
+        kept = np.flatnonzero(allowed)
+        starts = counts[self.space.starts]
+        return listed(self.space.offsets, starts, self.labels[kept], self.space.sizes, self._first(kept))
+
+    def restrict_sides(self, allowed: NDArray[np.bool_]) -> Lattice:
+        """The same sentences with the allowed labels only, still a product; allowed: (n_kept,) bool over ``space.kept``."""
+        if not self.is_product:
+            raise ValueError("this lattice lists bundles; use restrict with a mask over bundles")
+        if allowed.shape != self.space.kept.shape:
+            raise ValueError(f"a mask over {len(self.space.kept)} labels was expected, found {allowed.shape}")
+        counts = np.concatenate([np.zeros(1, np.int64), np.cumsum(allowed, dtype=np.int64)])
+        space = _product_space(self.space.offsets, counts[self.space.lists], self.space.kept[allowed], self.space.sizes)
+        origin = np.empty(space.starts[-1], dtype=np.int64)
+        _write_origin(self.space, space, np.flatnonzero(allowed), origin)
+        return Lattice(space, self._first(origin))
+
+    def _first(self, origin: NDArray[np.int64]) -> NDArray[np.int64]:
+        return origin if self.origin is None else self.origin[origin]
+
+
+def product(offsets: NDArray[np.int64], sides: Sequence[Ragged], sizes: Sequence[int]) -> Lattice:
+    """A lattice whose bundles are all combinations of the labels kept on each side.
+
+    offsets: (n_sentences + 1,) tokens;  sides: per side the labels kept at each token;  sizes: labels of each side
+    """
+    n_tokens, n_sides = int(offsets[-1]), len(sides)
+    if len(sizes) != n_sides or any(len(side) != n_tokens for side in sides):
+        raise ValueError(f"{n_tokens} tokens and {len(sizes)} sizes, but lists for {[len(side) for side in sides]}")
+    lengths = np.stack([side.lengths for side in sides], axis=1) if n_tokens else np.zeros((0, n_sides), np.int64)
+    lists = offsets_of(lengths.ravel())
+    kept = np.empty(lists[-1], dtype=np.int32)
+    for s, (side, size) in enumerate(zip(sides, sizes, strict=True)):
+        if len(side.data) and not 0 <= side.data.min() <= side.data.max() < size:
+            raise ValueError(f"side {s} has {size} labels; found {side.data.min()} to {side.data.max()}")
+        begins = lists[s:-1:n_sides]
+        where = np.arange(len(side.data), dtype=np.int64) + np.repeat(begins - side.offsets[:-1], side.lengths)
+        kept[where] = side.data
+    return Lattice(_product_space(offsets, lists, kept, np.asarray(sizes, dtype=np.int64)))
+
+
+def listed(
+    offsets: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    sizes: Any,
+    origin: NDArray[np.int64] | None = None,
+) -> Lattice:
+    """A lattice of bundle lists: bundles of token t are labels[starts[t]:starts[t + 1]], one column per side."""
+    sizes = np.asarray(sizes, dtype=np.int64)
+    labels = np.ascontiguousarray(labels, dtype=np.int32).reshape(-1, len(sizes))
+    if len(starts) != int(offsets[-1]) + 1 or starts[-1] != len(labels):
+        raise ValueError(f"{offsets[-1]} tokens and {len(labels)} bundles, but starts for {len(starts) - 1} tokens")
+    if len(labels) and (labels.min() < 0 or np.any(labels.max(axis=0) >= sizes)):
+        raise ValueError(f"labels run from {labels.min()} to {labels.max(axis=0)}, the sides have {sizes}")
+    none = np.zeros(0, dtype=np.int64)
+    space = Space(_int64(offsets), _int64(starts), none, np.zeros(0, np.int32), labels, sizes, offsets_of(sizes**2))
+    return Lattice(space, origin)
+
+
+def index_pairs(n_codes: int, keys: NDArray[np.int64] | None = None) -> Pairs:
+    """Pairs for the given keys (weight i belongs to keys[i]), or for every pair of bundles when keys is None."""
+    if keys is None:
+        return Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.array([n_codes], dtype=np.int64))
+    capacity = 1 << max(3, int(2 * len(keys) - 1).bit_length())
+    table = Pairs(
+        np.full(capacity, -1, np.int64), np.zeros(capacity, np.int64), np.array([n_codes], dtype=np.int64)
+    )
+    if not _fill_pairs(_int64(keys), table):
+        raise ValueError("a pair of bundles occurs twice, or is negative")
+    return table
+
+
+def allowed_pairs(lattice: Lattice) -> NDArray[np.int64]:
+    """Sorted keys of every pair of neighbouring bundles that a lattice holds: the pairs worth a weight."""
+    n_codes = int(np.prod(lattice.space.sizes))
+    if n_codes**2 <= 1 << 28:
+        seen = np.zeros(n_codes**2, dtype=np.bool_)
+        _mark_pairs(lattice.space, np.array([n_codes], dtype=np.int64), seen)
+        return np.flatnonzero(seen).astype(np.int64)
+    keys = np.zeros(0, np.int64)
+    for first in range(0, lattice.n_sentences, 64):
+        part = _list_pairs(lattice.space, n_codes, first, min(first + 64, lattice.n_sentences))
+        keys = np.union1d(keys, part)
+    return keys
+
+
+def _product_space(offsets: Any, lists: NDArray[np.int64], kept: NDArray[np.int32], sizes: NDArray[np.int64]) -> Space:
+    counts = np.diff(lists).reshape(-1, len(sizes)).prod(axis=1)
+    none = np.zeros((0, len(sizes)), dtype=np.int32)
+    return Space(_int64(offsets), offsets_of(counts), _int64(lists), kept, none, sizes, offsets_of(sizes**2))
+
+
+def _int64(array: Any) -> NDArray[np.int64]:
+    return np.require(array, dtype=np.int64, requirements=["C", "W"])
+
+
+@kernel
+def is_product(space: Any) -> Any:
+    """Whether the bundles of a token are all combinations of its lists."""
+    return len(space.lists) == (len(space.starts) - 1) * len(space.sizes) + 1
+
+
+@kernel
+def write_token(space: Any, t: Any, labels: Any) -> Any:
+    """Write the labels of token t's bundles into labels[:K] (K, S) int32; returns K."""
+    n_sides = len(space.sizes)
+    begin = space.starts[t]
+    n = space.starts[t + 1] - begin
+    if not is_product(space):
+        for j in range(n):
+            for s in range(n_sides):
+                labels[j, s] = space.labels[begin + j, s]
+        return n
+    right = n
+    for s in range(n_sides):
+        at = space.lists[t * n_sides + s]
+        k = space.lists[t * n_sides + s + 1] - at
+        if n == 0:
+            return 0
+        right //= k
+        for j in range(n):
+            labels[j, s] = space.kept[at + (j // right) % k]
+    return n
+
+
+@kernel
+def code_of(space: Any, labels: Any, j: Any) -> Any:
+    """Number of the bundle labels[j] among all combinations, the last side fastest."""
+    code = np.int64(0)
+    for s in range(len(space.sizes)):
+        code = code * space.sizes[s] + labels[j, s]
+    return code
+
+
+@kernel
+def slot_of(pairs: Any, first: Any, second: Any) -> Any:
+    """Number of the weight of a pair of bundle codes, or -1."""
+    key = first * pairs.n_codes[0] + second
+    capacity = len(pairs.keys)
+    if capacity == 0:
+        return key
+    at = _scatter(key) & (capacity - 1)
+    while pairs.keys[at] >= 0:
+        if pairs.keys[at] == key:
+            return pairs.slots[at]
+        at = (at + 1) & (capacity - 1)
+    return np.int64(-1)
+
+
+@kernel
+def _scatter(key: Any) -> Any:
+    """A number in 0..2**31 that spreads neighbouring keys; products stay below 2**62, so that nothing overflows."""
+    low = (key & 0x3FFFFFFF) * 1103515245
+    high = ((key >> 30) & 0x3FFFFFFF) * 1540483477
+    mixed = (low >> 13) ^ (high >> 11) ^ low ^ high
+    return (mixed ^ (mixed >> 31)) & 0x7FFFFFFF
+
+
+@kernel
+def _fill_pairs(keys: Any, pairs: Any) -> Any:
+    capacity = len(pairs.keys)
+    for i in range(len(keys)):
+        if keys[i] < 0:
+            return False
+        at = _scatter(keys[i]) & (capacity - 1)
+        while pairs.keys[at] >= 0:
+            if pairs.keys[at] == keys[i]:
+                return False
+            at = (at + 1) & (capacity - 1)
+        pairs.keys[at] = keys[i]
+        pairs.slots[at] = i
+    return True
+
+
+@kernel
+def _write_labels(space: Any, out: Any) -> None:
+    for t in range(len(space.starts) - 1):
+        write_token(space, t, out[space.starts[t] : space.starts[t + 1]])
+
+
+@kernel
+def _write_origin(whole: Any, part: Any, kept: Any, origin: Any) -> None:
+    """For each bundle of part, its number in whole; kept: which entry of whole.kept each entry of part.kept was."""
+    n_sides = len(whole.sizes)
+    for t in range(len(whole.starts) - 1):
+        begin = part.starts[t]
+        for j in range(part.starts[t + 1] - begin):
+            rest = j
+            number, stride = np.int64(0), np.int64(1)
+            for back in range(n_sides):
+                row = t * n_sides + n_sides - 1 - back
+                k = part.lists[row + 1] - part.lists[row]
+                number += (kept[part.lists[row] + rest % k] - whole.lists[row]) * stride
+                stride *= whole.lists[row + 1] - whole.lists[row]
+                rest //= k
+            origin[begin + j] = whole.starts[t] + number
+
+
+@kernel
+def _mark_pairs(space: Any, n_codes: Any, seen: Any) -> None:
+    width = 0
+    for t in range(len(space.starts) - 1):
+        width = max(width, space.starts[t + 1] - space.starts[t])
+    before, here = np.empty(width, np.int64), np.empty(width, np.int64)
+    labels = np.empty((width, len(space.sizes)), np.int32)
+    for i in range(len(space.offsets) - 1):
+        n_before = 0
+        for t in range(space.offsets[i], space.offsets[i + 1]):
+            n_here = write_token(space, t, labels)
+            for j in range(n_here):
+                here[j] = code_of(space, labels, j)
+                for k in range(n_before):
+                    seen[before[k] * n_codes[0] + here[j]] = True
+            before[:n_here] = here[:n_here]
+            n_before = n_here
+
+
+def _list_pairs(space: Space, n_codes: int, first: int, last: int) -> NDArray[np.int64]:
+    strides = np.concatenate([np.cumprod(space.sizes[:0:-1])[::-1], [1]]).astype(np.int64)
+    parts = []
+    labels = np.empty((int(np.diff(space.starts).max(initial=0)), len(space.sizes)), dtype=np.int32)
+    for i in range(first, last):
+        before = np.zeros(0, np.int64)
+        for t in range(int(space.offsets[i]), int(space.offsets[i + 1])):
+            here = labels[: write_token(space, t, labels)] @ strides
+            parts.append((before[:, None] * n_codes + here[None, :]).ravel())
+            before = here
+    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)

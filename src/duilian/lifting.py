@@ -1,0 +1,217 @@
+"""Units: what is labelled, words or characters, as one flat list over a corpus; and labels lifted between the two.
+
+Whitespace is never part of a unit. In the character view a word's tag becomes one label for each of its characters,
+a position of a scheme (B, I, E, S) joined with the tag: ``B@NN``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duilian.corpus import UNKNOWN, Corpus, Layer
+from duilian.ragged import Ragged, offsets_of, ranges
+from duilian.standards.schemes import DEFAULT, grammar, join_label, parse_labels, prefixes_of, scheme, words_of
+
+TASKS = ("pos", "seg", "segpos")
+"""pos: tags over given words. seg: where words begin and end. segpos: both at once, as labels of characters."""
+
+_SPACES = np.array([ord(c) for c in map(chr, range(0x3001)) if c.isspace()], dtype=np.uint32)
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Flat units over a text.
+
+    text:      (n,) uint32
+    starts:    (U,) int64, ends: (U,) int64 into text
+    sentences: (S + 1,) int64 into the units
+    """
+
+    text: NDArray[np.uint32]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    sentences: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+def is_space(text: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """(n,) whether each code point is whitespace."""
+    table = np.zeros(0x3001, np.bool_)
+    table[_SPACES] = True
+    return table[np.minimum(text, 0x3000)] & (text <= 0x3000)
+
+
+def word_units(corpus: Corpus, layer: Layer) -> Units:
+    """The words of a layer; whitespace inside a word is left out."""
+    space = is_space(corpus.text)
+    if not space.any():
+        return Units(corpus.text, layer.starts, layer.ends, layer.offsets)
+    shift = offsets_of(~space)
+    return Units(corpus.text[~space], shift[layer.starts], shift[layer.ends], layer.offsets)
+
+
+def character_units(corpus: Corpus) -> Units:
+    """Every character of the text that is not whitespace."""
+    starts = np.flatnonzero(~is_space(corpus.text)).astype(np.int64)
+    sentences = np.searchsorted(starts, corpus.offsets).astype(np.int64)
+    return Units(corpus.text, starts, starts + 1, sentences)
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Units with their labels.
+
+    names:  L label names, sorted
+    labels: (U,) int32 into names; -1 unknown, -2 - k the allowed labels sets[k]
+    """
+
+    units: Units
+    names: tuple[str, ...]
+    labels: NDArray[np.int32]
+    sets: Ragged
+
+
+@dataclass(frozen=True, eq=False)
+class Grammar:
+    """Which labels may start a sentence, end it, and follow each other.
+
+    starts, ends: (L,) bool; follows: (L, L) bool
+    """
+
+    starts: NDArray[np.bool_]
+    ends: NDArray[np.bool_]
+    follows: NDArray[np.bool_]
+
+
+def units_of(corpus: Corpus, layer: Layer | None, task: str) -> Units:
+    """What the task labels: the words of the layer, or the characters of the text."""
+    if task == "pos":
+        if layer is None:
+            raise ValueError("tagging words needs words")
+        return word_units(corpus, layer)
+    return character_units(corpus)
+
+
+def label_units(corpus: Corpus, layer: Layer, task: str, scheme_name: str = DEFAULT) -> Labelled:
+    """Units and labels of a layer, as the task sees them; names are those that occur."""
+    if task == "pos":
+        used = np.union1d(layer.labels[layer.labels >= 0], layer.sets.data).astype(np.int64)
+        names = [layer.tags[k] for k in used]
+        return relabel(Labelled(word_units(corpus, layer), layer.tags, layer.labels, layer.sets), sorted(names))
+    units = character_units(corpus)
+    way = scheme(scheme_name)
+    words, begins, ends = _covering(corpus, layer, len(units))
+    covered = ranges(begins, ends)
+    prefix = prefixes_of(way, ends - begins).astype(np.int32)
+    word = np.repeat(words, ends - begins)
+    n_prefixes = len(way)
+    labels = np.full(len(units), UNKNOWN, np.int32)
+    if task == "seg":
+        labels[covered] = prefix
+        return relabel(
+            Labelled(units, way.prefixes, labels, Ragged(np.zeros(0, np.int32), np.zeros(1, np.int64))),
+            sorted(way.prefixes[k] for k in np.unique(prefix)),
+        )
+    names = [join_label(p, tag) for tag in layer.tags for p in way.prefixes]
+    tag = layer.labels[word]
+    joint = np.where(tag >= 0, tag * n_prefixes + prefix, UNKNOWN).astype(np.int32)
+    rows: list[NDArray[np.int32]] = []
+    numbers: dict[tuple[int, int], int] = {}
+    for at in np.flatnonzero(tag < 0).tolist():
+        key = (int(tag[at]), int(prefix[at]))
+        if key not in numbers:
+            tags = np.arange(len(layer.tags)) if key[0] == UNKNOWN else layer.sets[-2 - key[0]]
+            numbers[key] = -2 - len(rows)
+            rows.append((tags * n_prefixes + key[1]).astype(np.int32))
+        joint[at] = numbers[key]
+    labels[covered] = joint
+    used = np.unique(labels[labels >= 0])
+    whole = Labelled(units, tuple(names), labels, Ragged.from_rows(rows, np.int32))
+    allowed = np.union1d(used, whole.sets.data) if rows and not len(used) else used
+    return relabel(whole, sorted(names[k] for k in allowed))
+
+
+def relabel(labelled: Labelled, names: Sequence[str]) -> Labelled:
+    """The same labels over another list of names; a label that the list lacks becomes unknown."""
+    from duilian.corpus import with_tags
+
+    n = len(labelled.labels)
+    edges = np.array([0, n], np.int64)
+    zeros = np.zeros(n, np.int64)
+    layer = with_tags(Layer("", labelled.names, edges, zeros, zeros, labelled.labels, labelled.sets), names)
+    return replace(labelled, names=layer.tags, labels=layer.labels, sets=layer.sets)
+
+
+def grammar_of(names: Sequence[str], task: str, scheme_name: str = DEFAULT) -> Grammar:
+    """What may start, end and follow among the labels of a task."""
+    n = len(names)
+    if task == "pos":
+        return Grammar(np.ones(n, np.bool_), np.ones(n, np.bool_), np.ones((n, n), np.bool_))
+    prefixes, tags, _ = parse_labels(scheme(scheme_name), names)
+    return Grammar(*grammar(scheme(scheme_name), prefixes, tags))
+
+
+def layer_from(
+    corpus: Corpus, labels: NDArray[np.int32], names: Sequence[str], task: str, like: Layer | None, name: str,
+    scheme_name: str = DEFAULT,
+) -> Layer:  # fmt: skip
+    """Labels of units -> a layer: the words of ``like`` with new tags, or new words.
+
+    labels: (U,) int32, all known
+    """
+    if task == "pos":
+        assert like is not None
+        return replace(
+            like, name=name, tags=tuple(names), labels=labels, sets=Ragged.from_rows([], np.int32), confidence=None
+        )
+    units = character_units(corpus)
+    prefixes, tags, tag_names = parse_labels(scheme(scheme_name), names)
+    starts, ends, offsets = words_of(scheme(scheme_name), prefixes[labels], units.sentences)
+    known = tuple(tag for tag in tag_names if tag is not None)
+    return Layer(
+        name=name,
+        tags=known,
+        offsets=offsets,
+        starts=units.starts[starts],
+        ends=units.ends[ends - 1] if len(ends) else ends,
+        labels=(tags[labels[starts]] if known else np.full(len(starts), UNKNOWN)).astype(np.int32),
+    )
+
+
+def boundary_sets(
+    corpus: Corpus, units: Units, names: Sequence[str], scheme_name: str = DEFAULT
+) -> tuple[NDArray[np.int32], Ragged]:
+    """Labels that whitespace in the text leaves possible: a word ends before it and begins after it.
+
+    returns labels (U,) int32, -1 where anything goes, and the sets they point to
+    """
+    way = scheme(scheme_name)
+    prefixes, _, _ = parse_labels(way, names)
+    begins, ends = way.starts[prefixes], way.ends[prefixes]
+    rows = [np.flatnonzero(mask).astype(np.int32) for mask in (begins, ends, begins & ends)]
+    gap = np.zeros(len(units) + 1, np.bool_)
+    gap[1:-1] = units.starts[1:] != units.ends[:-1]
+    gap[units.sentences] = False
+    after, before = gap[:-1], gap[1:]
+    labels = np.full(len(units), UNKNOWN, np.int32)
+    labels[after] = -2
+    labels[before] = -3
+    labels[after & before] = -4
+    return labels, Ragged.from_rows(rows, np.int32)
+
+
+def _covering(
+    corpus: Corpus, layer: Layer, n_units: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Words that have characters of their own, as ranges of character units: (words, begins, ends)."""
+    shift = offsets_of(~is_space(corpus.text))
+    begins, ends = shift[layer.starts], shift[layer.ends]
+    reached = np.concatenate([np.zeros(1, np.int64), np.maximum.accumulate(ends)[:-1]]) if len(ends) else ends
+    words = np.flatnonzero((ends > begins) & (begins >= reached)).astype(np.int64)
+    return words, begins[words], ends[words]

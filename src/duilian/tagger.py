@@ -1,0 +1,158 @@
+"""Tagger: a trained model of whatever method behind one protocol: tag, n best, convert, save. Methods subclass it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duilian import storage
+from duilian.corpus import Corpus, Layer, decode
+from duilian.errors import DuilianError, TaskError
+from duilian.standards import Standard
+from duilian.tensors import reject, require, require_field, require_names
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+@dataclass(frozen=True)
+class SideInfo:
+    """What a model knows of one of its sides.
+
+    tags:    the tags it answers with, sorted; empty for plain segmentation
+    words:   the words its training text has, without whitespace, for OOV scores
+    licence: of the training corpora, as given
+    """
+
+    name: str
+    tags: tuple[str, ...]
+    standard: Standard | None = None
+    licence: str = ""
+    words: frozenset[str] = field(default_factory=frozenset)
+
+
+class Tagger:
+    """A trained model. Subclasses label; this class checks sides, keeps what is read, saves and loads."""
+
+    method = ""
+
+    def __init__(self, task: str, sides: Iterable[SideInfo], about: Mapping[str, Any]) -> None:
+        self.task, self.sides = task, tuple(sides)
+        self.about = dict(about)
+
+    def tag(
+        self, corpus: Corpus, side: str | None = None, layer: str | None = None, *,
+        constrain: bool = False, confidence: bool = False,
+    ) -> Corpus:  # fmt: skip
+        """The corpus with the layer relabelled (pos) or segmented anew (seg, segpos) to the standard of a side.
+
+        layer: which layer to read and replace; it may be missing for seg and segpos, then it is made
+        constrain: labels that are there are kept, only the unknown are filled in
+        """
+        info = self.side(side)
+        found = next((one for one in corpus.layers if layer is None or one.name == layer), None)
+        if found is None and (layer is not None or self.task == "pos"):
+            raise TaskError(self._no_words(corpus, layer))
+        if found is not None and found.name == "chunks" and self.task == "pos":
+            raise TaskError(self._no_words(corpus, None))
+        new = self.label(corpus, found, info, constrain=constrain, confidence=confidence)
+        name = found.name if found is not None else (layer or info.name)
+        return corpus.with_layer(replace(new, name=name, standard=info.standard.name if info.standard else None))
+
+    def label(self, corpus: Corpus, layer: Layer | None, side: SideInfo, *, constrain: bool, confidence: bool) -> Layer:
+        """What a method implements: the new layer."""
+        raise NotImplementedError
+
+    def n_best(self, corpus: Corpus, side: str | None, layer: str | None, k: int) -> list[list[tuple[Layer, float]]]:
+        """What a method implements: the k best labellings of each sentence with their probabilities."""
+        raise TaskError(f"{self.method} has no n-best list")
+
+    def side(self, name: str | None = None) -> SideInfo:
+        """The side of that name, or the first."""
+        for info in self.sides:
+            if name is None or info.name == name:
+                return info
+        raise TaskError(
+            f"this model answers in {', '.join(info.name for info in self.sides)}; there is no side {name!r}"
+        )
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """What a method implements: header fields and tensors of its models."""
+        raise NotImplementedError
+
+    def save(self, path: Any) -> None:
+        """Write the model file."""
+        fields, tensors = self.parts()
+        sides = []
+        for number, info in enumerate(self.sides):
+            text = "\n".join(sorted(info.words)).encode("utf-8", "surrogatepass")
+            tensors[f"words.{number}"] = np.frombuffer(text, np.uint8)
+            standard = info.standard.to_toml() if info.standard is not None else None
+            sides.append({"name": info.name, "tags": list(info.tags), "standard": standard, "licence": info.licence})
+        header = {"method": self.method, "task": self.task, "sides": sides, "about": self.about, "model": fields}
+        storage.save(path, header, tensors)
+
+    def _no_words(self, corpus: Corpus, layer: str | None) -> str:
+        if layer is not None:
+            names = ", ".join(one.name for one in corpus.layers) or "no layer at all"
+            return f"there is no layer {layer!r} to read words from; the file has {names}"
+        return (
+            "this model tags given words, and the input is raw text: segment it first, "
+            "or say --format segmented if its words are separated by spaces"
+        )
+
+
+def read_sides(header: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> list[SideInfo]:
+    """Sides from the header of a model file."""
+    sides = []
+    for number, record in enumerate(require_field(header, "sides", list)):
+        record = storage.Header(getattr(header, "path", "model"), record if isinstance(record, dict) else {})
+        text = require(tensors, f"words.{number}", np.uint8, (None,)).tobytes().decode("utf-8", "replace")
+        source = record.get("standard")
+        sides.append(
+            SideInfo(
+                require_field(record, "name", str),
+                require_names(record, "tags"),
+                _standard(record, source) if isinstance(source, str) else None,
+                require_field(record, "licence", str),
+                frozenset(text.split("\n")) if text else frozenset(),
+            )
+        )
+    if not sides:
+        reject(header, "it has no sides")
+    return sides
+
+
+def _standard(record: dict[str, Any], source: str) -> Standard:
+    try:
+        return Standard.from_dict(tomllib.loads(source), "model")
+    except (tomllib.TOMLDecodeError, DuilianError, RecursionError) as error:
+        reject(record, f"one of its standards cannot be read ({error})")
+
+
+def words_of(corpus: Corpus, layer: Layer) -> frozenset[str]:
+    """The different words of a layer, without whitespace."""
+    text = decode(corpus.text)
+    words = {text[start:end] for start, end in zip(layer.starts.tolist(), layer.ends.tolist(), strict=True)}
+    return frozenset("".join(word.split()) for word in words)
+
+
+def in_order(work: Callable[[A], B], items: Iterable[A], threads: int) -> Iterator[B]:
+    """work(item) for each item, in order, on that many threads, never more than a few items ahead."""
+    if threads <= 1:
+        yield from map(work, items)
+        return
+    waiting = iter(items)
+    with ThreadPoolExecutor(threads) as pool:
+        queue = [pool.submit(work, item) for item in islice(waiting, threads + 1)]
+        while queue:
+            done = queue.pop(0)
+            queue.extend(pool.submit(work, item) for item in islice(waiting, 1))
+            yield done.result()

@@ -1,0 +1,81 @@
+"""Training data as learners take it: feature rows, labels and sentences; thinned by dropout, cut at punctuation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duilian.kernels import kernel
+from duilian.lifting import Labelled, Units
+from duilian.models.weights import Features
+from duilian.ragged import Ragged
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """What a learner walks over.
+
+    features:  rows of each unit; labels (U,) int32 and sets as in a Layer; sentences (S + 1,) int64 into the units
+    """
+
+    features: Features
+    labels: NDArray[np.int32]
+    sets: Ragged
+    sentences: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, labelled: Labelled, rows: Ragged, sentences: NDArray[np.int64] | None = None) -> TrainingData:
+        """Labelled units with their feature rows; sentences as they are, or other cuts."""
+        cuts = labelled.units.sentences if sentences is None else sentences
+        return cls(Features(rows.data, rows.offsets), labelled.labels, labelled.sets, cuts)
+
+    def __len__(self) -> int:
+        return len(self.sentences) - 1
+
+
+@kernel
+def thin(data: Any, offsets: Any, rate: Any, seed: Any, out: Any, out_offsets: Any) -> Any:
+    """Leave each row out with probability rate; returns how many stay. data (n,), offsets (U + 1,) -> out, out_offsets."""
+    state = (np.uint64(seed) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    limit = np.uint64(rate * 2.0**32)
+    n = 0
+    out_offsets[0] = 0
+    for u in range(len(offsets) - 1):
+        for k in range(offsets[u], offsets[u + 1]):
+            state ^= state << np.uint64(13)
+            state ^= state >> np.uint64(7)
+            state ^= state << np.uint64(17)
+            if (state >> np.uint64(32)) >= limit:
+                out[n] = data[k]
+                n += 1
+        out_offsets[u + 1] = n
+    return n
+
+
+def dropout(features: Features, rate: float, seed: int, room: list[Features]) -> Features:
+    """The rows that stay; room keeps the arrays from one epoch to the next."""
+    if rate == 0:
+        return features
+    if not room:
+        room.append(Features(np.empty_like(features.data), np.empty_like(features.offsets)))
+    thin(features.data, features.offsets, rate, seed, room[0].data, room[0].offsets)
+    return room[0]
+
+
+def cut_at(units: Units, marks: str) -> NDArray[np.int64]:
+    """Sentence offsets with further cuts behind units that are one of the marks."""
+    if not marks:
+        return units.sentences
+    single = units.ends - units.starts == 1
+    points = np.array(sorted({ord(mark) for mark in marks}), dtype=np.uint32)
+    hit = single & np.isin(units.text[np.minimum(units.starts, max(len(units.text) - 1, 0))], points)
+    return np.union1d(units.sentences, np.flatnonzero(hit) + 1).astype(np.int64)
+
+
+def shuffled(n: int, seed: int, epoch: int, sample: int = 0) -> NDArray[np.int64]:
+    """Sentence numbers in the order of an epoch: all of them, or as many as asked, drawn without replacement."""
+    order = np.random.default_rng([seed, epoch]).permutation(n)
+    return np.ascontiguousarray(order[:sample] if 0 < sample < n else order, np.int64)
