@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from duilian.inference.bundle_sums import log_fill, log_backward, log_forward
-from duilian.inference.lattice import code_of, slot_of, write_token
+from duilian.inference.lattice import slot_of, write_token
 from duilian.inference.steps import axis_size, max_move, n_axes, partial_sizes
 from duilian.kernels import kernel
 
@@ -57,7 +57,17 @@ def viterbi_block(
                         )
                     elif axis < axes - 1:
                         max_move(
-                            room.forth, source, room.block, left, k_from, k_to, right, room.forth, target, back[0], target
+                            room.forth,
+                            source,
+                            room.block,
+                            left,
+                            k_from,
+                            k_to,
+                            right,
+                            room.forth,
+                            target,
+                            back[0],
+                            target,
                         )
                     else:
                         max_move(room.forth, source, room.block, left, k_from, k_to, right, delta, now, back[1], now)
@@ -108,12 +118,12 @@ def _step_back(space: Any, t: Any, begin: Any, best: Any, axes: Any, room: Any, 
 
 @kernel
 def edge_score(space: Any, pairs: Any, weights: Any, before: Any, i: Any, here: Any, j: Any) -> Any:
-    """Score of the step from the bundle before[i] to here[j], rows of labels as ``write_token`` gives them."""
+    """Score of the step from bundle i to bundle j, of the tokens that ``write_token`` wrote into before and here."""
     value = 0.0
     for s in range(len(space.sizes)):
-        value += weights.log_tables[space.tables[s] + before[i, s] * space.sizes[s] + here[j, s]]
+        value += weights.log_tables[space.tables[s] + before[s, i] * space.sizes[s] + here[s, j]]
     if len(weights.log_joint):
-        slot = slot_of(pairs, code_of(space, before, i), code_of(space, here, j))
+        slot = slot_of(pairs, before[-1, i], here[-1, j])
         if slot >= 0:
             value += weights.log_joint[slot]
     return value
@@ -121,7 +131,16 @@ def edge_score(space: Any, pairs: Any, weights: Any, before: Any, i: Any, here: 
 
 @kernel
 def nbest_sentence(
-    space: Any, pairs: Any, weights: Any, sentence: Any, node: Any, n: Any, before: Any, here: Any, paths: Any, scores: Any
+    space: Any,
+    pairs: Any,
+    weights: Any,
+    sentence: Any,
+    node: Any,
+    n: Any,
+    before: Any,
+    here: Any,
+    paths: Any,
+    scores: Any,
 ) -> Any:
     """The n best paths of one sentence, best first; returns how many there are.
 
@@ -135,7 +154,7 @@ def nbest_sentence(
     origin, total = space.starts[begin], space.starts[end] - space.starts[begin]
     best = np.full((total, n), -np.inf)
     came = np.full((total, n), -1, np.int64)
-    width = before.shape[0]
+    width = before.shape[1]
     edge = np.empty(width)
     rank = np.empty(width, np.int64)
     for t in range(begin, end):
@@ -192,7 +211,7 @@ def sample_sentence(
     if log_z == -np.inf:
         return log_z
     origin = space.starts[begin]
-    chance = np.empty(room.before.shape[0])
+    chance = np.empty(room.before.shape[1])
     for m in range(len(uniform)):
         chosen = np.int64(0)
         for t in range(end - 1, begin - 1, -1):
@@ -216,7 +235,7 @@ def sample_sentence(
                     if rest < 0:
                         break
             paths[m, t - begin] = space.starts[t] + chosen
-            room.here[:n] = room.before[:n]
+            room.here[:, :n] = room.before[:, :n]
     return log_z
 
 
@@ -245,7 +264,7 @@ def span_sentence(
         return
     log_backward(space, pairs, weights, sentence, node, room)
     origin = space.starts[space.offsets[sentence]]
-    width = room.before.shape[0]
+    width = room.before.shape[1]
     mass, fresh = np.empty(width), np.empty(width)
     for k in range(first, last):
         n_before = 0
@@ -254,7 +273,7 @@ def span_sentence(
             for j in range(n_here):
                 at = space.starts[t] + j
                 fresh[j] = -np.inf
-                if room.here[j, side] != labels[t]:
+                if room.here[side, j] != labels[t]:
                     continue
                 if t == edges[k]:
                     fresh[j] = room.alpha[at - origin]
@@ -271,7 +290,7 @@ def span_sentence(
                             total += np.exp(value - high)
                     fresh[j] = high + np.log(total) + node[at]
             mass[:n_here] = fresh[:n_here]
-            room.before[:n_here] = room.here[:n_here]
+            room.before[:, :n_here] = room.here[:, :n_here]
             n_before = n_here
         total = 0.0
         for j in range(n_before):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from duilian.inference.lattice import code_of, is_product, slot_of, write_token
+from duilian.inference.lattice import is_product, slot_of
 from duilian.inference.steps import (
     axis_size,
     log_move,
@@ -56,7 +56,7 @@ class Room(NamedTuple):
     """Working memory for one sentence at a time; a block of sentences uses the same room for all of them.
 
     alpha, beta, post: (bundles of a sentence,); forth, back: partly moved tensors; block: one cut table
-    before, here: (bundles of a token, S) int32; at: (tokens of a sentence + 1,) int64
+    before, here: (S + 1, bundles of a token) int64; at: (tokens of a sentence + 1,) int64
     """
 
     alpha: Any
@@ -252,7 +252,7 @@ def scaled_counts(
                     counts[p] += weight * room.block[i * k_to + j] * weights.tables[p]
 
 
-@kernel
+@fast_kernel
 def _pair_counts(
     space: Any,
     pairs: Any,
@@ -268,21 +268,29 @@ def _pair_counts(
     pair_block(space, pairs, weights.tables, weights.joint, weights.absent[0], t, room.before, room.here, room.block)
     n_before, n_here = space.starts[t] - space.starts[t - 1], space.starts[t + 1] - space.starts[t]
     for i in range(n_before):
+        value = room.alpha[before + i]
         for j in range(n_here):
-            p = weight * np.float64(room.alpha[before + i] * room.block[i * n_here + j] * room.beta[now + j])
-            _add_pair(space, pairs, i, j, p, room, counts, joint_counts)
+            room.block[i * n_here + j] *= value * room.beta[now + j]
+    _add_pairs(space, pairs, n_before, n_here, room, weight, counts, joint_counts)
 
 
 @kernel
-def _add_pair(
-    space: Any, pairs: Any, i: Any, j: Any, p: Any, room: Any, counts: Any, joint_counts: Any
+def _add_pairs(
+    space: Any, pairs: Any, n_before: Any, n_here: Any, room: Any, weight: Any, counts: Any, joint_counts: Any
 ) -> None:
-    for s in range(len(space.sizes)):
-        counts[space.tables[s] + room.before[i, s] * space.sizes[s] + room.here[j, s]] += p
-    if len(joint_counts):
-        slot = slot_of(pairs, code_of(space, room.before, i), code_of(space, room.here, j))
-        if slot >= 0:
-            joint_counts[slot] += p
+    """Add weight * room.block to the counts of each side and of each pair of bundles."""
+    n_sides = len(space.sizes)
+    for i in range(n_before):
+        at = i * n_here
+        for s in range(n_sides):
+            row = space.tables[s] + room.before[s, i] * space.sizes[s]
+            for j in range(n_here):
+                counts[row + room.here[s, j]] += weight * room.block[at + j]
+        if len(joint_counts):
+            for j in range(n_here):
+                slot = slot_of(pairs, room.before[n_sides, i], room.here[n_sides, j])
+                if slot >= 0:
+                    joint_counts[slot] += weight * room.block[at + j]
 
 
 @kernel
@@ -338,9 +346,7 @@ def log_sum(x: Any, begin: Any, end: Any) -> Any:
 
 
 @kernel
-def log_backward(
-    space: Any, pairs: Any, weights: Any, sentence: Any, node: Any, room: Any
-) -> None:
+def log_backward(space: Any, pairs: Any, weights: Any, sentence: Any, node: Any, room: Any) -> None:
     """log of beta * exp(node) into room.beta (of the first token too), partly moved tensors into room.back."""
     begin, end = space.offsets[sentence], space.offsets[sentence + 1]
     axes = n_axes(space, len(weights.log_joint) > 0)
@@ -386,7 +392,15 @@ def log_marginals(space: Any, sentence: Any, node: Any, log_z: Any, room: Any) -
 
 @kernel
 def log_counts(
-    space: Any, pairs: Any, weights: Any, sentence: Any, log_z: Any, room: Any, weight: Any, counts: Any, joint_counts: Any
+    space: Any,
+    pairs: Any,
+    weights: Any,
+    sentence: Any,
+    log_z: Any,
+    room: Any,
+    weight: Any,
+    counts: Any,
+    joint_counts: Any,
 ) -> None:
     """As ``scaled_counts``, after both passes in log space."""
     begin, end = space.offsets[sentence], space.offsets[sentence + 1]
@@ -402,7 +416,8 @@ def log_counts(
             for i in range(n_before):
                 for j in range(n_here):
                     value = room.alpha[before + i] + room.block[i * n_here + j] + room.beta[now + j] - log_z
-                    _add_pair(space, pairs, i, j, weight * np.exp(value), room, counts, joint_counts)
+                    room.block[i * n_here + j] = np.exp(value)
+            _add_pairs(space, pairs, n_before, n_here, room, weight, counts, joint_counts)
             continue
         left, right = 1, now - before
         f, g = before, room.at[t - begin]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from duilian.inference.blocks import run_blocks, sentence_blocks
 from duilian.inference.bundle_maxima import nbest_sentence, sample_sentence, span_sentence, viterbi_block
 from duilian.inference.bundle_sums import Room, Weights, block_sums, room_sizes
-from duilian.inference.lattice import Lattice, Pairs, index_pairs
+from duilian.inference.lattice import Lattice, Pairs, index_pairs, room_for_token
 from duilian.inference.steps import exponentials32, exponentials64
 from duilian.ragged import Ragged, offsets_of
 
@@ -176,8 +176,7 @@ def nbest(
 ) -> list[list[tuple[float, NDArray[np.int64]]]]:
     """The n best paths of every sentence, best first, as (score, bundle numbers); fewer where there are fewer."""
     run = _Run(lattice, node, transitions, joint, pairs, exponentials=False)
-    width = int(np.diff(lattice.space.starts).max(initial=1))
-    before, here = (np.empty((width, lattice.n_sides), dtype=np.int32) for _ in range(2))
+    before, here = room_for_token(lattice.space), room_for_token(lattice.space)
     found = []
     for i in range(lattice.n_sentences):
         paths = np.empty((n, lattice.space.offsets[i + 1] - lattice.space.offsets[i]), dtype=np.int64)
@@ -277,7 +276,13 @@ class _Run:
     """One lattice with its scores, checked and converted at the door."""
 
     def __init__(
-        self, lattice: Lattice, node: Floats, transitions: Any, joint: Any, pairs: Pairs | None, exponentials: bool = True
+        self,
+        lattice: Lattice,
+        node: Floats,
+        transitions: Any,
+        joint: Any,
+        pairs: Pairs | None,
+        exponentials: bool = True,
     ) -> None:
         node = np.ascontiguousarray(node)
         if node.dtype != np.float32 or not exponentials:
@@ -294,7 +299,9 @@ class _Run:
         n_codes = int(np.prod(lattice.space.sizes))
         self.pairs = index_pairs(n_codes) if pairs is None else pairs
         if pairs is None and len(self.weights.joint) not in (0, n_codes**2):
-            raise ValueError(f"{len(self.weights.joint)} joint weights for {n_codes**2} pairs: give their numbers in pairs")
+            raise ValueError(
+                f"{len(self.weights.joint)} joint weights for {n_codes**2} pairs: give their numbers in pairs"
+            )
         if exponentials and self.weights.tables.dtype != node.dtype:
             raise ValueError(f"nodes are {node.dtype}, the weights were prepared as {self.weights.tables.dtype}")
 
@@ -304,7 +311,7 @@ class _Run:
             self.lattice.space, first, last, len(self.weights.log_joint) > 0
         )
         flat = [np.empty(size, dtype=dtype) for size in (bundles, bundles, bundles, partials, partials, block)]
-        labels = [np.empty((width, self.lattice.n_sides), dtype=np.int32) for _ in range(2)]
+        labels = [np.empty((self.lattice.n_sides + 1, width), dtype=np.int64) for _ in range(2)]
         return Room(*flat, *labels, np.empty(tokens + 1, dtype=np.int64)), np.empty(tokens + 1)
 
     def add(

@@ -92,7 +92,7 @@ class Lattice:
         if not self.is_product:
             return self.space.labels  # type: ignore[no-any-return]
         out = np.empty((self.n_bundles, self.n_sides), dtype=np.int32)
-        _write_labels(self.space, out)
+        _write_labels(self.space, room_for_token(self.space), out)
         return out
 
     def side_lists(self, side: int) -> Ragged:
@@ -171,9 +171,7 @@ def index_pairs(n_codes: int, keys: NDArray[np.int64] | None = None) -> Pairs:
     if keys is None:
         return Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.array([n_codes], dtype=np.int64))
     capacity = 1 << max(3, int(2 * len(keys) - 1).bit_length())
-    table = Pairs(
-        np.full(capacity, -1, np.int64), np.zeros(capacity, np.int64), np.array([n_codes], dtype=np.int64)
-    )
+    table = Pairs(np.full(capacity, -1, np.int64), np.zeros(capacity, np.int64), np.array([n_codes], dtype=np.int64))
     if not _fill_pairs(_int64(keys), table):
         raise ValueError("a pair of bundles occurs twice, or is negative")
     return table
@@ -184,7 +182,8 @@ def allowed_pairs(lattice: Lattice) -> NDArray[np.int64]:
     n_codes = int(np.prod(lattice.space.sizes))
     if n_codes**2 <= 1 << 28:
         seen = np.zeros(n_codes**2, dtype=np.bool_)
-        _mark_pairs(lattice.space, np.array([n_codes], dtype=np.int64), seen)
+        rows = room_for_token(lattice.space)
+        _mark_pairs(lattice.space, rows, np.empty_like(rows[0]), seen)
         return np.flatnonzero(seen).astype(np.int64)
     keys = np.zeros(0, np.int64)
     for first in range(0, lattice.n_sentences, 64):
@@ -210,35 +209,30 @@ def is_product(space: Any) -> Any:
 
 
 @kernel
-def write_token(space: Any, t: Any, labels: Any) -> Any:
-    """Write the labels of token t's bundles into labels[:K] (K, S) int32; returns K."""
+def write_token(space: Any, t: Any, rows: Any) -> Any:
+    """Write token t's bundles into rows (S + 1, >= K) int64: a row of labels per side, and their codes; returns K.
+
+    The code of a bundle is its number among all combinations of labels, the last side fastest.
+    """
     n_sides = len(space.sizes)
     begin = space.starts[t]
     n = space.starts[t + 1] - begin
-    if not is_product(space):
-        for j in range(n):
-            for s in range(n_sides):
-                labels[j, s] = space.labels[begin + j, s]
-        return n
+    for j in range(n):
+        rows[n_sides, j] = 0
     right = n
     for s in range(n_sides):
-        at = space.lists[t * n_sides + s]
-        k = space.lists[t * n_sides + s + 1] - at
-        if n == 0:
-            return 0
-        right //= k
+        if is_product(space):
+            at = space.lists[t * n_sides + s]
+            k = max(1, space.lists[t * n_sides + s + 1] - at)
+            right //= k
+            for j in range(n):
+                rows[s, j] = space.kept[at + (j // right) % k]
+        else:
+            for j in range(n):
+                rows[s, j] = space.labels[begin + j, s]
         for j in range(n):
-            labels[j, s] = space.kept[at + (j // right) % k]
+            rows[n_sides, j] = rows[n_sides, j] * space.sizes[s] + rows[s, j]
     return n
-
-
-@kernel
-def code_of(space: Any, labels: Any, j: Any) -> Any:
-    """Number of the bundle labels[j] among all combinations, the last side fastest."""
-    code = np.int64(0)
-    for s in range(len(space.sizes)):
-        code = code * space.sizes[s] + labels[j, s]
-    return code
 
 
 @kernel
@@ -282,9 +276,11 @@ def _fill_pairs(keys: Any, pairs: Any) -> Any:
 
 
 @kernel
-def _write_labels(space: Any, out: Any) -> None:
+def _write_labels(space: Any, rows: Any, out: Any) -> None:
     for t in range(len(space.starts) - 1):
-        write_token(space, t, out[space.starts[t] : space.starts[t + 1]])
+        for j in range(write_token(space, t, rows)):
+            for s in range(len(space.sizes)):
+                out[space.starts[t] + j, s] = rows[s, j]
 
 
 @kernel
@@ -306,32 +302,31 @@ def _write_origin(whole: Any, part: Any, kept: Any, origin: Any) -> None:
 
 
 @kernel
-def _mark_pairs(space: Any, n_codes: Any, seen: Any) -> None:
-    width = 0
-    for t in range(len(space.starts) - 1):
-        width = max(width, space.starts[t + 1] - space.starts[t])
-    before, here = np.empty(width, np.int64), np.empty(width, np.int64)
-    labels = np.empty((width, len(space.sizes)), np.int32)
+def _mark_pairs(space: Any, rows: Any, codes: Any, seen: Any) -> None:
+    n_codes = space.sizes.prod()
     for i in range(len(space.offsets) - 1):
         n_before = 0
         for t in range(space.offsets[i], space.offsets[i + 1]):
-            n_here = write_token(space, t, labels)
-            for j in range(n_here):
-                here[j] = code_of(space, labels, j)
-                for k in range(n_before):
-                    seen[before[k] * n_codes[0] + here[j]] = True
-            before[:n_here] = here[:n_here]
+            n_here = write_token(space, t, rows)
+            for k in range(n_before):
+                for j in range(n_here):
+                    seen[codes[k] * n_codes + rows[-1, j]] = True
+            codes[:n_here] = rows[-1, :n_here]
             n_before = n_here
 
 
+def room_for_token(space: Space) -> NDArray[np.int64]:
+    """Where ``write_token`` may write any token of a lattice."""
+    return np.empty((len(space.sizes) + 1, int(np.diff(space.starts).max(initial=1))), dtype=np.int64)
+
+
 def _list_pairs(space: Space, n_codes: int, first: int, last: int) -> NDArray[np.int64]:
-    strides = np.concatenate([np.cumprod(space.sizes[:0:-1])[::-1], [1]]).astype(np.int64)
     parts = []
-    labels = np.empty((int(np.diff(space.starts).max(initial=0)), len(space.sizes)), dtype=np.int32)
+    rows = room_for_token(space)
     for i in range(first, last):
         before = np.zeros(0, np.int64)
         for t in range(int(space.offsets[i]), int(space.offsets[i + 1])):
-            here = labels[: write_token(space, t, labels)] @ strides
+            here = rows[-1, : write_token(space, t, rows)].copy()
             parts.append((before[:, None] * n_codes + here[None, :]).ravel())
             before = here
     return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)

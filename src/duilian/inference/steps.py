@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from duilian.inference.lattice import code_of, is_product, slot_of, write_token
+from duilian.inference.lattice import is_product, slot_of, write_token
 from duilian.kernels import fast_kernel, kernel
 
 _LOG2E = 1.4426950408889634
@@ -69,37 +69,44 @@ def pair_block(
     """block[i * k + j] = product of all sides' tables and of the pair's weight, from bundle i of t - 1 to j of t.
 
     weight: (n_pairs,) exponentials, () for none; absent: what a pair without a weight counts
-    before, here: (>= K, S) int32 scratch
+    before, here: scratch for ``write_token``
     """
     n_before, n_here = write_token(space, t - 1, before), write_token(space, t, here)
+    n_sides = len(space.sizes)
     for i in range(n_before):
+        at = i * n_here
+        row = before[0, i] * space.sizes[0]
         for j in range(n_here):
-            value = absent
-            if len(weight):
-                slot = slot_of(pairs, code_of(space, before, i), code_of(space, here, j))
-                if slot >= 0:
-                    value = weight[slot]
-            for s in range(len(space.sizes)):
-                value = value * table[space.tables[s] + before[i, s] * space.sizes[s] + here[j, s]]
-            block[i * n_here + j] = value
+            block[at + j] = table[row + here[0, j]]
+        for s in range(1, n_sides):
+            row = space.tables[s] + before[s, i] * space.sizes[s]
+            for j in range(n_here):
+                block[at + j] *= table[row + here[s, j]]
+        if len(weight):
+            for j in range(n_here):
+                slot = slot_of(pairs, before[n_sides, i], here[n_sides, j])
+                block[at + j] *= weight[slot] if slot >= 0 else absent
 
 
 @kernel
-def log_pair_block(
-    space: Any, pairs: Any, table: Any, weight: Any, t: Any, before: Any, here: Any, block: Any
-) -> None:
+def log_pair_block(space: Any, pairs: Any, table: Any, weight: Any, t: Any, before: Any, here: Any, block: Any) -> None:
     """As ``pair_block`` in log space: sums, and a pair without a weight adds nothing."""
     n_before, n_here = write_token(space, t - 1, before), write_token(space, t, here)
+    n_sides = len(space.sizes)
     for i in range(n_before):
+        at = i * n_here
+        row = before[0, i] * space.sizes[0]
         for j in range(n_here):
-            value = 0.0
-            if len(weight):
-                slot = slot_of(pairs, code_of(space, before, i), code_of(space, here, j))
+            block[at + j] = table[row + here[0, j]]
+        for s in range(1, n_sides):
+            row = space.tables[s] + before[s, i] * space.sizes[s]
+            for j in range(n_here):
+                block[at + j] += table[row + here[s, j]]
+        if len(weight):
+            for j in range(n_here):
+                slot = slot_of(pairs, before[n_sides, i], here[n_sides, j])
                 if slot >= 0:
-                    value = np.float64(weight[slot])
-            for s in range(len(space.sizes)):
-                value += table[space.tables[s] + before[i, s] * space.sizes[s] + here[j, s]]
-            block[i * n_here + j] = value
+                    block[at + j] += weight[slot]
 
 
 @fast_kernel
