@@ -50,6 +50,13 @@ def test_says_what_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED_NAMES)
+def test_is_documented_with_its_size(name: str) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "standards.md").read_text(encoding="utf-8")
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| `{name}` |")]
+    assert int(row.split("|")[3]) == len(standards.get(name).tags)
+
+
+@pytest.mark.parametrize("name", SHIPPED_NAMES)
 def test_every_tag_has_a_gloss_that_says_more_than_the_tag(name: str) -> None:
     standard = standards.get(name)
     assert standard.tags

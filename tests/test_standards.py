@@ -228,3 +228,17 @@ def test_any_text_survives_toml(tags: dict[str, str], title: str) -> None:
 
     standard = standards.Standard("any", title.strip(), "und", "word", tags, source="", licence="")
     assert standards.Standard.from_dict(tomllib.loads(standard.to_toml())) == standard
+
+
+def test_the_example_of_the_documentation_is_a_standard(folder: Path) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "standards.md").read_text(encoding="utf-8")
+    blocks = [part.split("```")[0] for part in page.split("```toml\n")[1:]]
+    (folder / "our-pku.toml").write_text(blocks[0], encoding="utf-8")
+    ours = standards.get("our-pku")
+    assert "vx" not in ours.tags
+    assert ours.expand("nr") == ("nr", "nrf", "nrg", "nrx")
+    (folder / "more.toml").write_text(
+        MINIMAL.split("[tags]")[0].replace("toy", "more") + blocks[1] + "[tags]\nN = 'noun'"
+    )
+    assert standards.get("more").knows("fw-n-tl")
+    assert standards.get("more").knows("N*+N")

@@ -162,6 +162,7 @@ class Standard:
             if tag not in values["tags"]:
                 raise StandardError(f"{where}: drop names {tag!r}, which is no tag to begin with")
             del values["tags"][tag]
+            values["parents"] = {child: up for child, up in values["parents"].items() if tag not in (child, up)}
         standard = cls(**values, fold_case=fold_case)
         _check_standard(standard, where)
         return standard
