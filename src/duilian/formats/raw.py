@@ -1,0 +1,69 @@
+"""Plain text, one sentence a line.
+
+The text keeps its white space, which is never part of a unit: the layer ``chunks`` has the stretches between.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from duilian.corpus import Corpus
+from duilian.errors import UsageError
+from duilian.formats.base import Block, Format, ReadOptions, WriteOptions, assemble, one_layer, tagged, with_source
+from duilian.formats.tokens import line_contents, scan
+from duilian.formats.weaving import Pieces, check_confidence, pick, render
+
+CHUNKS = "chunks"
+
+
+def detect(sample: str) -> int:
+    """Any text is this if nothing says otherwise."""
+    return 30
+
+
+def read(block: Block, layer: str | None, options: ReadOptions) -> Corpus:
+    """Every line is the text of a sentence."""
+    name = one_layer(layer, (CHUNKS,), "raw")
+    points = block.points
+    tokens = scan(points, wide=True)
+    begins, stops = tokens.lines[:-1], line_contents(points, tokens.lines)
+    text = assemble(points, begins, stops, np.arange(len(begins) + 1))
+    shift = np.repeat(text.edges[:-1] - begins, np.diff(tokens.offsets))
+    chunks = tagged(text._replace(offsets=tokens.offsets, starts=tokens.starts + shift, ends=tokens.ends + shift), name)
+    corpus = Corpus(text.text, text.edges, (chunks,))
+    if options.keep_source:
+        corpus = with_source(corpus, "raw", points, tokens.lines, {})
+    return corpus
+
+
+def write(corpus: Corpus, layer: str | None, options: WriteOptions) -> str:
+    """The text of every sentence; no layer shows in it."""
+    if options.confidence:
+        check_confidence(pick(corpus, layer, "raw"), True, "raw", holds=False)
+    source = corpus.source
+    if source is not None and source.format == "raw" and source.style["text"] is corpus.text:
+        n = len(corpus)
+        return render(
+            Pieces(source.raw, source.offsets[:-1], source.offsets[1:], np.zeros(n, np.int64), np.arange(n), [""])
+        )
+    breaks = np.flatnonzero(corpus.text == 10)
+    if len(breaks):
+        sentence = int(np.searchsorted(corpus.offsets, breaks[0], side="right"))
+        raise UsageError(f"raw cannot hold sentence {sentence}: there is a line end in it. Use jsonl.")
+    n = len(corpus)
+    return render(
+        Pieces(corpus.text, corpus.offsets[:-1], corpus.offsets[1:], np.zeros(n, np.int64), np.arange(n), ["\n"])
+    )
+
+
+FORMAT = Format(
+    name="raw",
+    about="plain text, one sentence a line",
+    suffixes=(".txt",),
+    cut="line",
+    layers="chunks (stretches without white space)",
+    keeps_tags=False,
+    detect=detect,
+    read=read,
+    write=write,
+)
