@@ -80,6 +80,19 @@ def test_interval_is_near_that_of_all_resamples(pair: tuple[naive.Counts, naive.
         assert up_to >= share - slack
 
 
+def test_interval_of_many_sentences_is_that_of_the_normal_distribution() -> None:
+    """One word a sentence: the difference is a mean of n values, its 95 % interval 1.96 deviations to each side."""
+    n = 2000
+    rng = np.random.default_rng(7)
+    one, two = (rng.integers(0, 2, n) for _ in range(2))
+    ones = np.ones(n, np.int64)
+    low, high = bootstrap(SentenceCounts(one, ones, ones), SentenceCounts(two, ones, ones), samples=5000)
+    half = 1.96 * 100 * np.std(two - one) / np.sqrt(n)
+    middle = 100 * np.mean(two - one)
+    assert low == pytest.approx(middle - half, abs=0.06 * half)
+    assert high == pytest.approx(middle + half, abs=0.06 * half)
+
+
 def test_same_seed_same_result_whatever_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     gold = rng.integers(1, 9, 70)
