@@ -43,6 +43,7 @@ from duilian.formats.weaving import (
     interleave,
     merge,
     original,
+    other_labels,
     patches,
     pick,
     render,
@@ -159,10 +160,18 @@ def sides_of(corpus: Corpus, layer: str | None) -> list[Layer | None]:
 def columns(corpus: Corpus, sides: list[Layer | None]) -> tuple[list[tuple[str, str]], Ints]:
     """Columns 4 and 10: (distinct pairs, which one each word has)."""
     present = [side for side in sides if side is not None]
-    keys = np.stack([side.labels for side in present], axis=1).astype(np.int64)
-    used, which = np.unique(keys, axis=0, return_inverse=True)
+    low = [-1 - len(item.sets) for item in present]
+    width = [len(item.tags) - least for item, least in zip(present, low, strict=True)]
+    key = np.zeros(len(present[0]), np.int64)
+    for item, least, size in zip(present, low, width, strict=True):
+        key = key * size + (item.labels - least)
+    used, which = np.unique(key, return_inverse=True)
     texts = []
-    for row in used.tolist():
+    for value in used.tolist():
+        row: list[int] = []
+        for least, size in zip(low[::-1], width[::-1], strict=True):
+            value, rest = divmod(value, size)
+            row.insert(0, rest + least)
         labels: list[Label] = []
         options: list[list[str]] = []
         numbers = iter(row)
@@ -182,7 +191,7 @@ def columns(corpus: Corpus, sides: list[Layer | None]) -> tuple[list[tuple[str, 
                 raise UsageError("coupled10 cannot hold allowed tags of one side alone. Use --format jsonl.")
             bundles = "_".join(f"{a}^{b}" for a in options[0] for b in options[1])
         texts.append((tags, bundles))
-    return texts, which.reshape(-1).astype(np.int64)
+    return texts, which.astype(np.int64)
 
 
 def write(corpus: Corpus, layer: str | None, options: WriteOptions) -> str:
@@ -246,14 +255,10 @@ def patched(
     for side in sides:
         assert side is not None
         old = original(corpus.source, side.name)
-        if side is old:
-            continue
         assert old is not None
-        rows = np.repeat(same, np.diff(side.offsets))
-        here = [side.label(unit) for unit in np.flatnonzero(rows).tolist()]
-        old_rows = np.flatnonzero(np.repeat(same, np.diff(old.offsets)))
-        there = [old.label(unit) for unit in old_rows.tolist()]
-        changed[old_rows] |= np.array([a != b for a, b in zip(here, there, strict=True)], bool)
+        here = np.flatnonzero(np.repeat(same, np.diff(side.offsets)))
+        there = np.flatnonzero(np.repeat(same, np.diff(old.offsets)))
+        changed[there] |= other_labels(side, here, old, there)
     new[np.repeat(same, np.diff(first.offsets))] = which[np.repeat(same, np.diff(sides[0].offsets))]  # type: ignore[union-attr]
     at = np.flatnonzero(changed)
     sentence = np.searchsorted(first.offsets, at, side="right") - 1

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duilian.corpus import UNKNOWN, Corpus, Layer, Source, decode, with_tags
+from duilian.corpus import UNKNOWN, Corpus, Layer, Source, decode
 from duilian.formats.base import WriteOptions
-from duilian.formats.weaving import check_confidence, original, patches, pick, render, unchanged
+from duilian.formats.weaving import check_confidence, original, other_labels, patches, pick, render, unchanged
 from duilian.ragged import offsets_of, ranges
 
 
@@ -115,13 +115,9 @@ def differs(corpus: Corpus, source: Source, options: WriteOptions) -> NDArray[np
             continue
         assert old is not None
         same = unchanged(corpus, layer, "jsonl")
-        tags = tuple(sorted({*layer.tags, *old.tags}))
-        left, right = with_tags(layer, tags), with_tags(old, tags)
         here = ranges(layer.offsets[:-1][same], layer.offsets[1:][same])
         there = ranges(old.offsets[:-1][same], old.offsets[1:][same])
-        moved = (left.labels[here] != right.labels[there]) | (
-            (left.labels[here] < UNKNOWN) & (layer.sets is not old.sets)
-        )
+        moved = other_labels(layer, here, old, there)
         a, b = layer.confidence, old.confidence
         if a is not None and b is not None:
             moved |= ~((a[here] == b[there]) | (np.isnan(a[here]) & np.isnan(b[there])))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duilian.corpus import UNKNOWN, Corpus, Layer, Source, decode, encode
+from duilian.corpus import UNKNOWN, Corpus, Layer, Source, decode, encode, with_tags
 from duilian.errors import UsageError
 from duilian.formats.base import Ints, Points, fixed
 from duilian.ragged import offsets_of, ranges
@@ -117,6 +117,24 @@ def original(source: Source, name: str) -> Layer | None:
             found: Layer = layer
             return found
     return None
+
+
+def other_labels(left: Layer, here: Ints, right: Layer, there: Ints) -> NDArray[np.bool_]:
+    """(n,) whether unit here[k] of one layer and unit there[k] of another have different labels; sets by content."""
+    if left is right:
+        return np.zeros(len(here), bool)
+    tags = tuple(sorted({*left.tags, *right.tags}))
+    a, b = with_tags(left, tags), with_tags(right, tags)
+    number: dict[frozenset[int], int] = {}
+    tables = [
+        np.array([0, -1, *(number.setdefault(frozenset(row.tolist()), -2 - len(number)) for row in layer.sets)])
+        for layer in (a, b)
+    ]
+    labels = [
+        np.where(layer.labels[at] >= 0, layer.labels[at], table[np.maximum(-layer.labels[at], 0)])
+        for layer, at, table in ((a, here, tables[0]), (b, there, tables[1]))
+    ]
+    return np.asarray(labels[0] != labels[1])
 
 
 def spread(values: NDArray[Any], layer: Layer, source: Source, same: NDArray[np.bool_], fill: int) -> NDArray[Any]:
