@@ -67,6 +67,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "fuzz: broken files; a sample unless DUILIAN_FUZZ=full",
     ):
         config.addinivalue_line("markers", line)
+    if not JIT:
+        # Hashes wrap around: compiled code does so in silence, NumPy's scalars warn.
+        config.addinivalue_line("filterwarnings", "ignore:overflow encountered in scalar:RuntimeWarning")
 
 
 @pytest.fixture(scope="session")

@@ -93,9 +93,9 @@ def dictionary_atoms(
                 if length == 1:
                     continue
                 at = place(h, bits)
-                while table[at].count != 0 and table[at].key != h:
+                while table[at]["count"] != 0 and table[at]["key"] != h:
                     at = (at + 1) & mask
-                if table[at].count == 0 or (folds[s] >= 0 and only[table[at].row] == folds[s]):
+                if table[at]["count"] == 0 or (folds[s] >= 0 and only[table[at]["row"]] == folds[s]):
                     continue
                 value = np.uint64(length + 2)
                 begin[u] = max(begin[u], value)

@@ -31,17 +31,17 @@ def insert_all(table: Any, bits: Any, keys: Any, begin: Any, n_rows: Any, rows: 
     for k in range(begin, len(keys)):
         key = keys[k]
         at = place(key, bits)
-        while table[at].count != 0 and table[at].key != key:
+        while table[at]["count"] != 0 and table[at]["key"] != key:
             at = (at + 1) & mask
-        if table[at].count == 0:
+        if table[at]["count"] == 0:
             if used >= limit:
                 n_rows[0] = used
                 return k
-            table[at].key = key
-            table[at].row = used
+            table[at]["key"] = key
+            table[at]["row"] = used
             used += 1
-        table[at].count += 1
-        rows[k] = table[at].row
+        table[at]["count"] += 1
+        rows[k] = table[at]["row"]
     n_rows[0] = used
     return len(keys)
 
@@ -51,9 +51,9 @@ def rehash(old: Any, table: Any, bits: Any) -> None:
     """Move every slot of the old table into a larger, empty one."""
     mask = len(table) - 1
     for k in range(len(old)):
-        if old[k].count != 0:
-            at = place(old[k].key, bits)
-            while table[at].count != 0:
+        if old[k]["count"] != 0:
+            at = place(old[k]["key"], bits)
+            while table[at]["count"] != 0:
                 at = (at + 1) & mask
             table[at] = old[k]
 
@@ -65,13 +65,13 @@ def fill(table: Any, bits: Any, keys: Any) -> Any:
     for row in range(len(keys)):
         key = keys[row]
         at = place(key, bits)
-        while table[at].count != 0:
-            if table[at].key == key:
+        while table[at]["count"] != 0:
+            if table[at]["key"] == key:
                 return row
             at = (at + 1) & mask
-        table[at].key = key
-        table[at].row = row
-        table[at].count = 1
+        table[at]["key"] = key
+        table[at]["row"] = row
+        table[at]["count"] = 1
     return -1
 
 
@@ -88,9 +88,9 @@ def look_up(table: Any, bits: Any, keys: Any, key_offsets: Any, rows: Any, row_o
         for k in range(key_offsets[u], key_offsets[u + 1]):
             key = keys[k]
             at = place(key, bits)
-            while table[at].count != 0:
-                if table[at].key == key:
-                    rows[n] = table[at].row
+            while table[at]["count"] != 0:
+                if table[at]["key"] == key:
+                    rows[n] = table[at]["row"]
                     n += 1
                     break
                 at = (at + 1) & mask
