@@ -55,15 +55,18 @@ class ReadOptions:
     compounds: Literal["flatten", "keep"] = "flatten"
 
 
+NBest = dict[str, list[list[tuple[float, Layer]]]]
+
+
 @dataclass(frozen=True)
 class WriteOptions:
     """How to write: the same for all formats.
 
-    nbest: side -> for each sentence of the corpus, a list of (score, labels or (units, labels)), JSONL only
+    nbest: side -> for each sentence of the corpus, (score, layer over that sentence alone), best first; JSONL only
     """
 
     confidence: bool = False
-    nbest: dict[str, list[Any]] | None = None
+    nbest: NBest | None = None
     where: str = "<output>"
 
 

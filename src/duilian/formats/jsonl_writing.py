@@ -71,10 +71,7 @@ class Written:
         if self.confidence is not None:
             side["confidence"] = [None if value != value else value for value in rounded(self.confidence[begin:end])]
         if self.nbest is not None:
-            side["nbest"] = [
-                {"score": float(answer[0]), **dict(zip(("labels", "units"), map(plain, answer[1:]), strict=False))}
-                for answer in self.nbest[sentence]
-            ]
+            side["nbest"] = [answer(float(score), layer, side["units"]) for score, layer in self.nbest[sentence]]
         if isinstance(old, dict):
             side.update({key: value for key, value in old.items() if key not in ours})
         return side
@@ -85,13 +82,16 @@ def rounded(values: NDArray[np.float32]) -> list[float]:
     return [float(str(value)) for value in values]
 
 
-def plain(value: Any) -> Any:
-    """Arrays, tuples and sets as lists."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, frozenset | set):
-        return sorted(value)
-    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+def answer(score: float, layer: Layer, units: list[list[int]]) -> dict[str, Any]:
+    """One of the n best: a layer over this sentence alone. Units are left out where they are the side's."""
+    found: dict[str, Any] = {"score": score}
+    own = np.stack([layer.starts, layer.ends], axis=1).tolist()
+    if own != units:
+        found["units"] = own
+    if layer.has_tags:
+        labels = (layer.label(unit) for unit in range(len(layer)))
+        found["labels"] = [sorted(label) if isinstance(label, frozenset) else label for label in labels]
+    return found
 
 
 def record(old: dict[str, Any], text: str, sides: list[Written], sentence: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import IO, Any, cast
 
 from duilian.corpus import Corpus
 from duilian.errors import DataError, FormatError, UsageError
-from duilian.formats.base import Format, WriteOptions
+from duilian.formats.base import Format, NBest, WriteOptions
 from duilian.formats.files import decoder_of
 
 
@@ -37,8 +37,8 @@ class Writer:
         self.provenance = list(provenance)
         self.begun = False
 
-    def write(self, corpus: Corpus, nbest: dict[str, list[Any]] | None = None) -> None:
-        """Write a block of sentences. nbest: side -> for each sentence, (score, labels) pairs; JSONL only."""
+    def write(self, corpus: Corpus, nbest: NBest | None = None) -> None:
+        """Write a block of sentences. nbest: as in WriteOptions; JSONL only."""
         assert self.format.write is not None
         options = self.options if nbest is None else replace(self.options, nbest=nbest)
         if options.nbest and "nbest" not in self.format.holds:
