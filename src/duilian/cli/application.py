@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import duilian
-from duilian.cli import compare, data, evaluate, inspect
+from duilian.cli import compare, data, evaluate, inspect, tag, train
 
 app = typer.Typer(
     name="duilian",
@@ -22,6 +22,8 @@ app = typer.Typer(
 
 app.add_typer(data.app, name="data")
 app.command("inspect")(inspect.command)
+app.command("train")(train.command)
+app.command("tag")(tag.command)
 app.command("evaluate")(evaluate.command)
 app.command("compare")(compare.command)
 

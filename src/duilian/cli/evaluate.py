@@ -88,13 +88,18 @@ def evaluate_model(
     model: str, gold: str, side: str | None, reading: Reading, per_tag: bool = False, threads: int = 1
 ) -> dict[str, Any]:
     """Scores of a model on a gold corpus file."""
-    from duilian import evaluation
-    from duilian.tagger import Tagger
+    from duilian import evaluation, methods, standards
 
-    tagger = Tagger.load(model)
+    tagger = methods.load(model)
+    info = tagger.side(side)
     corpus = reading.read(gold)
-    alignment, words = tagger.align(corpus, side=side, threads=threads, where=gold)
-    return evaluation.score(alignment, words, tagger.task) | (_details(alignment) if per_tag else {})
+    layer = corpus.layer()
+    unknown = standards.unknown_tags(layer, info.standard) if info.standard and tagger.task != "seg" else []
+    if unknown and info.standard:
+        reading.remarks(f"warning: {standards.describe(unknown, layer, info.standard, gold, corpus.text)}")
+    pred = tagger.tag(corpus, info.name, layer.name)
+    alignment = evaluation.align(corpus, pred, names=(gold, "the model's answer"))
+    return evaluation.score(alignment, info.words, tagger.task) | (_details(alignment) if per_tag else {})
 
 
 def _details(alignment: Any) -> dict[str, Any]:

@@ -105,21 +105,21 @@ class Remarks:
 
 
 class Bar(Protocol):
-    """Advances a bar, with an optional text behind it."""
+    """Says how much is done, of how much, with an optional text behind the bar."""
 
-    def __call__(self, done: float, text: str = "") -> None: ...
+    def __call__(self, done: float, total: float | None = None, text: str = "") -> None: ...
 
 
 @contextmanager
-def bar(remarks: Remarks, title: str, total: float | None = None) -> Iterator[Bar]:
-    """A progress bar on stderr, where that is a terminal; else nothing. The value yielded sets how much is done."""
+def bar(remarks: Remarks, title: str) -> Iterator[Bar]:
+    """A progress bar on stderr, where that is a terminal; else nothing."""
     if not remarks.on_terminal:
-        yield lambda done, text="": None
+        yield lambda done, total=None, text="": None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[text]}"))
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=total, text="")
-        yield lambda done, text="": progress.update(task, completed=done, text=text)
+        task = progress.add_task(title, total=None, text="")
+        yield lambda done, total=None, text="": progress.update(task, completed=done, total=total, text=text)
