@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from numba import njit
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,10 +31,23 @@ def source_stamp(root: Path = Path(__file__).parent) -> str:
 
 
 def _stamped(dispatcher: Any) -> Any:
+    if not hasattr(dispatcher, "py_func"):
+        return _quiet(dispatcher)
     cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if cache_file is not None:
         cache_file._source_stamp = source_stamp()
     return dispatcher
+
+
+def _quiet(function: Any) -> Any:
+    """With the compiler off NumPy warns of 1 / 0, log 0 and hashes that wrap around; compiled code never does."""
+
+    @wraps(function)
+    def run(*arguments: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*arguments)
+
+    return run
 
 
 def kernel(function: F) -> F:
