@@ -9,8 +9,9 @@ Writing. ``write(corpus, layer, options) -> str``. ``weaving`` has what the form
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -105,15 +106,20 @@ class Fault(NamedTuple):
 
 
 def mended(
-    block: Block, options: ReadOptions, parse: Callable[[Points], tuple[T | None, list[Fault]]]
+    block: Block, options: ReadOptions, parse: Callable[[Points], tuple[T | None, Iterable[Fault]]]
 ) -> tuple[T, Points]:
-    """Parse a block; at a fault stop with its line, or report it and parse what is left without it."""
+    """Parse a block; at a fault stop with its line, or report it and parse what is left without it.
+
+    Faults come one by one, in order, so that a file that is nothing but faults takes no memory for them.
+    """
     points = block.points
     result, faults = parse(points)
-    if faults:
+    faults = iter(faults)
+    first = next(faults, None)
+    if first is not None:
         breaks = np.flatnonzero(points == 10)
         keep = np.ones(len(points), bool)
-        for fault in sorted(faults):
+        for fault in chain([first], faults):
             line = block.line + int(np.searchsorted(breaks, fault.at))
             error = FormatError(block.where, line, fault.message, fault.hint)
             if options.on_error == "stop":
@@ -123,8 +129,8 @@ def mended(
             keep[fault.begin : fault.end] = False
         points = points[keep]
         result, faults = parse(points)
-        if faults:
-            raise FormatError(block.where, None, faults[0].message, faults[0].hint)
+        for fault in faults:
+            raise FormatError(block.where, None, fault.message, fault.hint)
     assert result is not None
     return result, points
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from duilian.formats.base import (
     one_layer,
     tagged,
 )
+from duilian.ragged import offsets_of
 
 _PART = re.compile(r"[()]|[^\s()]+")
 _LEAF = re.compile(r"\(\s*[^\s()]+\s+[^\s()]+\s*\)")
@@ -44,13 +46,41 @@ def detect(sample: str) -> int:
     return 0
 
 
+EMPTY, NO_WORD, MANY_WORDS, MIXED, OPEN, STRAY, OUTSIDE = range(7)
+REASONS = {
+    EMPTY: ("a bracket with nothing in it.", "Expected (LABEL ...) or (TAG word)."),
+    NO_WORD: ("a bracket with a label and no word in it.", "Expected (LABEL ...) or (TAG word)."),
+    MANY_WORDS: ("a bracket with more than one word in it.", "Expected (LABEL ...) or (TAG word)."),
+    MIXED: ("a word beside brackets.", "Expected (LABEL ...) or (TAG word)."),
+    OPEN: ("a tree that never closes.", "Expected as many closing brackets as opening ones."),
+    STRAY: ("a closing bracket that nothing opened.", "Expected ( before it."),
+    OUTSIDE: ("text outside of any tree.", "Expected ( at the beginning of a tree."),
+}
+
+
 class Trees:
-    """What was found: places of tags and words, how many words each tree has, what is wrong."""
+    """What was found: places of tags and words, how many words each tree has, what is wrong.
+
+    faults: begin, end, place and reason, one after the other
+    """
 
     def __init__(self) -> None:
         self.places = tuple(array("q") for _ in range(4))
         self.counts = array("q")
-        self.faults: list[Fault] = []
+        self.faults = array("q")
+
+    def fault(self, begin: int, end: int, at: int, reason: int) -> None:
+        """Note a fault; of brackets that nothing opened, one after the other, the first counts."""
+        if reason == STRAY and self.faults[-1:] == array("q", [STRAY]) and self.faults[-3] == begin:
+            self.faults[-3] = end
+        else:
+            self.faults.extend((begin, end, at, reason))
+
+    def each_fault(self) -> Iterator[Fault]:
+        """What to say about each."""
+        for k in range(0, len(self.faults), 4):
+            begin, end, at, reason = self.faults[k : k + 4]
+            yield Fault(begin, end, at, *REASONS[reason])
 
 
 def parse_trees(text: str, begin: int, hard: bool, found: Trees) -> int:
@@ -60,20 +90,17 @@ def parse_trees(text: str, begin: int, hard: bool, found: Trees) -> int:
     how many words stand in it (at most 3), and whether a bracket does.
     """
     stack = bytearray()
-    tree = at = 0
+    tree = at = n_leaves = 0
     atoms = [(0, 0), (0, 0)]
-    wrong: tuple[int, str] | None = None
-    n_leaves = 0
-    tag_starts, tag_ends, word_starts, word_ends = found.places
+    wrong_at = wrong = -1
     skip_to = begin
 
     def drop(end: int) -> None:
         nonlocal n_leaves, wrong
-        assert wrong is not None
-        found.faults.append(Fault(tree, end, wrong[0], wrong[1], "Expected (LABEL ...) or (TAG word)."))
+        found.fault(tree, end, wrong_at, wrong)
         for places in found.places:
             del places[len(places) - n_leaves :]
-        wrong, n_leaves = None, 0
+        wrong, n_leaves = -1, 0
 
     for match in _PART.finditer(text, begin):
         at = match.start()
@@ -82,7 +109,7 @@ def parse_trees(text: str, begin: int, hard: bool, found: Trees) -> int:
         part = text[at]
         if part == "(":
             if hard and stack and (at == 0 or text[at - 1] == "\n"):
-                wrong = (tree, "a tree that never closes.")
+                wrong_at, wrong = tree, OPEN
                 drop(at)
                 stack.clear()
             if stack:
@@ -92,57 +119,54 @@ def parse_trees(text: str, begin: int, hard: bool, found: Trees) -> int:
             stack.append(0)
         elif part == ")":
             if not stack:
-                found.faults.append(Fault(at, at + 1, at, "a closing bracket that nothing opened."))
+                found.fault(at, at + 1, at, STRAY)
                 continue
             state = stack.pop()
-            if wrong is None:
+            if wrong < 0:
                 if state == 2:
-                    (a, b), (c, d) = atoms
-                    if text[a:b] != "-NONE-":
-                        if b - a > 6 and text.endswith("-SHORT", a, b):
-                            b -= 6
-                        tag_starts.append(a)
-                        tag_ends.append(b)
-                        word_starts.append(c)
-                        word_ends.append(d)
-                        n_leaves += 1
-                elif state < _CHILD:
-                    words = ("nothing", "a label without a word", "", "more than one word")[state]
-                    wrong = (at, f"a bracket with {words} in it.")
-                elif state > _CHILD + 1:
-                    wrong = (at, "a word beside brackets.")
+                    n_leaves += add_leaf(text, *atoms[0], *atoms[1], found)
+                elif state < _CHILD or state > _CHILD + 1:
+                    wrong_at = at
+                    wrong = MIXED if state > _CHILD else (EMPTY, NO_WORD, -1, MANY_WORDS)[state]
             if not stack:
-                if wrong is not None:
-                    drop(match.end())
+                if wrong >= 0:
+                    drop(at + 1)
                 else:
                     found.counts.append(n_leaves)
                     n_leaves = 0
         elif stack:
             state = stack[-1]
-            if state & 3 < 2 and not state & _CHILD:
-                atoms[state & 3] = match.span()
+            if state < 2:
+                atoms[state] = match.span()
             if state & 3 < 3:
                 stack[-1] += 1
         else:
-            line = text.rfind("\n", 0, at) + 1
-            end = text.find("\n", at)
-            skip_to = len(text) if end < 0 else end
-            if text[line] != "<":
-                stop = min([k for k in (text.find("(", at), skip_to) if k >= 0])
-                found.faults.append(
-                    Fault(at, stop, at, f"{text[at : at + 20]!r} stands outside of any tree.", "Expected a bracket.")
-                )
-                skip_to = stop
+            skip_to = text.find("\n", at)
+            skip_to = len(text) if skip_to < 0 else skip_to
+            if text[text.rfind("\n", 0, at) + 1] != "<":
+                bracket = text.find("(", at, skip_to)
+                skip_to = skip_to if bracket < 0 else bracket
+                found.fault(at, skip_to, at, OUTSIDE)
     if not stack:
         return -1
-    again = _TREE_LINE.search(text, tree + 1)
-    end = again.start() if again and not hard else len(text)
-    wrong = (tree, "a tree that never closes.")
-    drop(end)
-    return end if end < len(text) else -1
+    again = None if hard else _TREE_LINE.search(text, tree + 1)
+    wrong_at, wrong = tree, OPEN
+    drop(again.start() if again else len(text))
+    return again.start() if again else -1
 
 
-def parse(points: Points) -> tuple[tuple[list[Ints], Ints] | None, list[Fault]]:
+def add_leaf(text: str, tag_start: int, tag_end: int, start: int, end: int, found: Trees) -> int:
+    """Note a leaf, unless it is a trace: how many were noted."""
+    if text.startswith("-NONE-", tag_start, tag_end) and tag_end - tag_start == 6:
+        return 0
+    if tag_end - tag_start > 6 and text.endswith("-SHORT", tag_start, tag_end):
+        tag_end -= 6
+    for places, place in zip(found.places, (tag_start, tag_end, start, end), strict=True):
+        places.append(place)
+    return 1
+
+
+def parse(points: Points) -> tuple[tuple[list[Ints], Ints] | None, Iterator[Fault]]:
     """Places of tags and words, and numbers of words per tree."""
     text = decode(points)
     found = Trees()
@@ -150,7 +174,7 @@ def parse(points: Points) -> tuple[tuple[list[Ints], Ints] | None, list[Fault]]:
     if at >= 0:
         parse_trees(text, at, True, found)
     places = [np.array(place, np.int64) for place in found.places]
-    return (places, np.concatenate([[0], np.cumsum(np.array(found.counts, np.int64))]).astype(np.int64)), found.faults
+    return (places, offsets_of(np.array(found.counts, np.int64))), found.each_fault()
 
 
 def read(block: Block, layer: str | None, options: ReadOptions) -> Corpus:

@@ -12,6 +12,7 @@ stay in the source; a sentence that was segmented anew keeps its comments, is re
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -37,7 +38,7 @@ from duilian.formats.base import (
     without,
 )
 from duilian.formats.conllu_writing import write
-from duilian.formats.rows import Rows, column_faults, empty_faults, fault, fields, first_of_each, scan
+from duilian.formats.rows import Check, Rows, check_columns, check_filled, faults, fields, scan
 from duilian.ragged import offsets_of
 
 LAYERS = ("xpos", "upos")
@@ -68,7 +69,7 @@ def detect(sample: str) -> int:
     return int(95 * good / len(lines)) if 2 * good > len(lines) else 0
 
 
-def parse(points: Points) -> tuple[Words | None, list[Fault]]:
+def parse(points: Points) -> tuple[Words | None, Iterator[Fault]]:
     """Find the words of all sentences, or what is wrong with them."""
     from duilian.formats.scan_kernels import scan_ids
 
@@ -77,20 +78,22 @@ def parse(points: Points) -> tuple[Words | None, list[Fault]]:
     filled = ~rows.blank
     comment[filled] = points[rows.starts[filled]] == 35
     lines = np.flatnonzero(filled & ~comment)
-    faults = column_faults(points, rows, lines, 10, "CoNLL-U has ten columns separated by one tab each.")
-    if faults:
-        return None, faults
+    columns = check_columns(points, rows, lines, 10, "CoNLL-U has ten columns separated by one tab each.")
+    if len(columns[0]):
+        return None, faults(rows, columns)
     starts, ends = fields(points, rows.starts[lines], rows.ends[lines], [0, 1, 3, 4, 9])
     kinds, first, second = scan_ids(fixed(points, np.uint32), fixed(starts[_ID], np.int64), fixed(ends[_ID], np.int64))
     n_sentences = len(rows.bounds) - 1
     is_word = kinds == 0
-    faults = check_ids(points, rows, lines, kinds, first, second, starts[_ID], ends[_ID])
-    words = lines[is_word]
-    faults += empty_faults(rows, lines[kinds == 1], starts[_FORM][kinds == 1], ends[_FORM][kinds == 1], 2)
-    for k, column in ((_FORM, 2), (_UPOS, 4), (_XPOS, 5)):
-        faults += empty_faults(rows, words, starts[k][is_word], ends[k][is_word], column)
-    if faults:
-        return None, first_of_each(faults)
+    words, with_form = lines[is_word], kinds < 2
+    checks = [
+        *check_ids(points, rows, lines, kinds, first, second, starts[_ID], ends[_ID]),
+        check_filled(lines[with_form], starts[_FORM][with_form], ends[_FORM][with_form], 2),
+        check_filled(words, starts[_UPOS][is_word], ends[_UPOS][is_word], 4),
+        check_filled(words, starts[_XPOS][is_word], ends[_XPOS][is_word], 5),
+    ]
+    if any(len(wrong) for wrong, _ in checks):
+        return None, faults(rows, *checks)
     offsets = offsets_of(np.bincount(rows.sentence[words], minlength=n_sentences))
     before = np.cumsum(is_word) - is_word
     joint = [
@@ -100,7 +103,7 @@ def parse(points: Points) -> tuple[Words | None, list[Fault]]:
     heads = rows.bounds[1:].copy()
     lead, at = np.unique(rows.sentence[lines], return_index=True)
     heads[lead] = rows.starts[lines[at]]
-    return Words(rows, offsets, starts[:, is_word], ends[:, is_word], heads, joint), []
+    return Words(rows, offsets, starts[:, is_word], ends[:, is_word], heads, joint), iter(())
 
 
 def check_ids(
@@ -112,34 +115,34 @@ def check_ids(
     second: Ints,
     starts: Ints,
     ends: Ints,
-) -> list[Fault]:
+) -> list[Check]:
     """Words count 1, 2, 3 in every sentence; a range stands before its first word and has them all."""
     is_word = kinds == 0
     sentence = rows.sentence[lines]
     before = np.cumsum(is_word) - is_word
     counts = np.bincount(sentence[is_word], minlength=len(rows.bounds) - 1)
     expected = before - offsets_of(counts)[sentence] + 1
-    faults = []
-    for k in np.flatnonzero((kinds < 0) | (is_word & (first != expected))).tolist():
-        found = quote(points, int(starts[k]), int(ends[k]))
+
+    def found(line: int) -> tuple[int, str]:
+        k = int(np.searchsorted(lines, line))
+        return k, quote(points, int(starts[k]), int(ends[k]))
+
+    def say_word(line: int) -> tuple[str, str]:
+        k, text = found(line)
         what = "a number, a range like 2-3 or an empty node like 2.1" if kinds[k] < 0 else f"word {expected[k]}"
-        faults.append(fault(rows, int(lines[k]), f"expected {what} in column 1, found {found}."))
+        return f"expected {what} in column 1, found {text}.", ""
+
+    def say_range(line: int) -> tuple[str, str]:
+        k, text = found(line)
+        hint = f"Expected a first word {expected[k]}, a last one of at most {counts[sentence[k]]}, and no overlap."
+        return f"the range {text} does not fit the words of its sentence.", hint
+
     ranges = np.flatnonzero(kinds == 1)
     wrong = (first[ranges] != expected[ranges]) | (second[ranges] < first[ranges])
     wrong |= second[ranges] > counts[sentence[ranges]]
     follows = sentence[ranges][1:] == sentence[ranges][:-1]
     wrong[1:] |= follows & (first[ranges][1:] <= second[ranges][:-1])
-    for k in ranges[wrong].tolist():
-        found = quote(points, int(starts[k]), int(ends[k]))
-        faults.append(
-            fault(
-                rows,
-                int(lines[k]),
-                f"the range {found} does not fit the words of its sentence.",
-                f"Expected a first word {expected[k]}, a last one of at most {counts[sentence[k]]}, and no overlap.",
-            )
-        )
-    return faults
+    return [(lines[(kinds < 0) | (is_word & (first != expected))], say_word), (lines[ranges[wrong]], say_range)]
 
 
 def share_spans(words: Words, points: Points) -> tuple[Ints, Ints, list[tuple[int, int]]]:

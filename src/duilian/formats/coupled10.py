@@ -9,6 +9,7 @@ bundles. Each blank line ends a sentence.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from duilian.formats.base import (
     with_source,
 )
 from duilian.formats.conllu_writing import alike
-from duilian.formats.rows import Rows, column_faults, empty_faults, fault, fields, first_of_each, scan
+from duilian.formats.rows import Rows, check_columns, check_filled, faults, fields, scan
 from duilian.formats.tsv import ends_blank
 from duilian.formats.weaving import (
     TAB_OR_LINE_END,
@@ -98,16 +99,15 @@ def pair_of(tags: str, bundles: str) -> Pair | str:
     return first, second
 
 
-def parse(points: Points) -> tuple[Words | None, list[Fault]]:
+def parse(points: Points) -> tuple[Words | None, Iterator[Fault]]:
     """Find the words and the labels of both sides."""
     rows = scan(points, every_blank=True)
     lines = np.flatnonzero(~rows.blank)
-    faults = column_faults(points, rows, lines, 10, "Columns are separated by one tab each.")
-    if faults:
-        return None, faults
+    count = check_columns(points, rows, lines, 10, "Columns are separated by one tab each.")
+    if len(count[0]):
+        return None, faults(rows, count)
     starts, ends = fields(points, rows.starts[lines], rows.ends[lines], [1, 3, 9])
-    for k, column in enumerate((2, 4, 10)):
-        faults += empty_faults(rows, lines, starts[k], ends[k], column)
+    checks = [check_filled(lines, starts[k], ends[k], column) for k, column in enumerate((2, 4, 10))]
     tags, tag_of = number(points, starts[1], ends[1])
     bundles, bundle_of = number(points, starts[2], ends[2])
     used, which = np.unique(tag_of.astype(np.int64) * max(len(bundles), 1) + bundle_of, return_inverse=True)
@@ -120,11 +120,11 @@ def parse(points: Points) -> tuple[Words | None, list[Fault]]:
             wrong[k] = pair
             pair = (None, None)
         pairs.append(pair)
-    if wrong:
-        for row in np.flatnonzero(np.isin(which, list(wrong))).tolist():
-            faults.append(fault(rows, int(lines[row]), wrong[int(which[row])]))
+    bad = lines[np.isin(which, list(wrong))]
+    checks.append((bad, lambda line: (wrong[int(which[np.searchsorted(lines, line)])], "")))
     counts = np.bincount(rows.sentence[lines], minlength=len(rows.bounds) - 1)
-    return Words(rows, offsets_of(counts), starts, ends, pairs, which.astype(np.int64)), first_of_each(faults)
+    words = Words(rows, offsets_of(counts), starts, ends, pairs, which.astype(np.int64))
+    return words, faults(rows, *checks)
 
 
 def read(block: Block, layer: str | None, options: ReadOptions) -> Corpus:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -163,8 +164,15 @@ class Sentences:
         self.sides = {name: Side(0) for name in names}
         self.begins, self.ends = array("q"), array("q")
 
+    def add_line(self, line: str, with_labels: bool) -> str | None:
+        """Add the sentence of one line; "file" if the line is about the file, "wrong" if it cannot be read."""
+        try:
+            return None if self.add(json.loads(line, parse_constant=_constant), with_labels) else "file"
+        except (Wrong, ValueError, RecursionError):
+            return "wrong"
+
     def add(self, record: Any, with_labels: bool) -> bool:
-        """Add the sentence of one line; False if the line is about the file."""
+        """Add the sentence of one record; False if it is about the file."""
         if not isinstance(record, dict):
             raise Wrong(f"expected an object, found {json.dumps(record)[:40]}.")
         if "duilian" in record and "text" not in record:
@@ -196,26 +204,21 @@ def read(block: Block, layer: str | None, options: ReadOptions) -> Corpus:
     """All sides; the one asked for comes first. A side that some sentences lack has no units there."""
     names: list[str] = block.session.setdefault("sides", [])
 
-    def parse(points: Points) -> tuple[Sentences, list[Fault]]:
+    def parse(points: Points) -> tuple[Sentences, Iterator[Fault]]:
         found = Sentences(names)
-        faults: list[Fault] = []
-        breaks = np.append(np.flatnonzero(points == 10), len(points)).tolist()
-        begin = 0
-        for end in breaks:
+        broken = array("q")
+        for begin, end in lines_of(points):
             line = decode(points[begin:end])
             if line.strip():
-                try:
-                    record = json.loads(line, parse_constant=_constant)
-                    if found.add(record, options.labels):
-                        found.begins.append(begin)
-                        found.ends.append(begin + len(line.rstrip("\r")))
-                except (Wrong, ValueError, RecursionError) as error:
-                    message, hint = explain(error, line)
-                    faults.append(Fault(begin, min(end + 1, len(points)), begin, message, hint))
+                problem = found.add_line(line, options.labels)
+                if problem is None:
+                    found.begins.append(begin)
+                    found.ends.append(begin + len(line.rstrip("\r")))
+                elif problem == "wrong":
+                    broken.extend((begin, end))
                     if options.on_error == "stop":
                         break
-            begin = end + 1
-        return found, faults
+        return found, line_faults(points, broken)
 
     found, points = mended(block, options, parse)
     known = dict.fromkeys([*names, *found.sides])
@@ -237,15 +240,36 @@ def read(block: Block, layer: str | None, options: ReadOptions) -> Corpus:
     return corpus
 
 
-def explain(error: Exception, line: str) -> tuple[str, str]:
-    """What to say about a line."""
-    if isinstance(error, Wrong):
+def lines_of(points: Points) -> Iterator[tuple[int, int]]:
+    """Where each line begins and ends."""
+    begin = 0
+    for end in np.flatnonzero(points == 10):
+        yield begin, int(end)
+        begin = int(end) + 1
+    if begin < len(points):
+        yield begin, len(points)
+
+
+def line_faults(points: Points, broken: array[int]) -> Iterator[Fault]:
+    """What is wrong with these lines: each is read once more to tell."""
+    for k in range(0, len(broken), 2):
+        begin, end = broken[k : k + 2]
+        yield Fault(begin, min(end + 1, len(points)), begin, *explain(decode(points[begin:end])))
+
+
+def explain(line: str) -> tuple[str, str]:
+    """Message and hint for a line that is wrong."""
+    try:
+        Sentences([]).add(json.loads(line, parse_constant=_constant), True)
+    except Wrong as error:
         return str(error), "docs/formats.md has the schema."
-    if isinstance(error, json.JSONDecodeError):
+    except json.JSONDecodeError as error:
         return f"no JSON: {error.msg} at character {error.pos + 1}: {line[error.pos : error.pos + 30]!r}.", ""
-    if isinstance(error, RecursionError):
+    except RecursionError:
         return "brackets nested too deep.", "docs/formats.md has the schema."
-    return f"no JSON: {str(error)[:80]}.", ""
+    except ValueError as error:
+        return f"no JSON: {str(error)[:80]!r}.", ""
+    return "a line that cannot be read.", "docs/formats.md has the schema."
 
 
 FORMAT = Format(

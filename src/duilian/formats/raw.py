@@ -9,9 +9,10 @@ import numpy as np
 
 from duilian.corpus import Corpus
 from duilian.errors import UsageError
-from duilian.formats.base import Block, Format, ReadOptions, WriteOptions, assemble, one_layer, tagged, with_source
+from duilian.formats.base import Block, Format, ReadOptions, Units, WriteOptions, fixed, one_layer, tagged, with_source
 from duilian.formats.tokens import line_contents, scan
 from duilian.formats.weaving import Pieces, check_confidence, pick, render
+from duilian.ragged import offsets_of
 
 CHUNKS = "chunks"
 
@@ -23,14 +24,17 @@ def detect(sample: str) -> int:
 
 def read(block: Block, layer: str | None, options: ReadOptions) -> Corpus:
     """Every line is the text of a sentence."""
+    from duilian.formats.scan_kernels import gather
+
     name = one_layer(layer, (CHUNKS,), "raw")
     points = block.points
     tokens = scan(points, wide=True)
     begins, stops = tokens.lines[:-1], line_contents(points, tokens.lines)
-    text = assemble(points, begins, stops, np.arange(len(begins) + 1))
-    shift = np.repeat(text.edges[:-1] - begins, np.diff(tokens.offsets))
-    chunks = tagged(text._replace(offsets=tokens.offsets, starts=tokens.starts + shift, ends=tokens.ends + shift), name)
-    corpus = Corpus(text.text, text.edges, (chunks,))
+    text = gather(fixed(points, np.uint32), fixed(begins, np.int64), fixed(stops, np.int64))
+    edges = offsets_of(stops - begins)
+    shift = np.repeat(edges[:-1] - begins, np.diff(tokens.offsets))
+    units = Units(text, edges, tokens.offsets, tokens.starts + shift, tokens.ends + shift)
+    corpus = Corpus(text, edges, (tagged(units, name),))
     if options.keep_source:
         corpus = with_source(corpus, "raw", points, tokens.lines, {})
     return corpus

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -59,39 +60,33 @@ def fields(points: Points, starts: Ints, ends: Ints, columns: list[int]) -> tupl
     return found
 
 
-def fault(rows: Rows, line: int, message: str, hint: str = "") -> Fault:
-    """A fault in a line: its whole sentence has to go."""
-    sentence = int(rows.sentence[line])
-    return Fault(int(rows.bounds[sentence]), int(rows.bounds[sentence + 1]), int(rows.starts[line]), message, hint)
+Check = tuple[Ints, Callable[[int], tuple[str, str]]]
+"""Lines that are wrong (numbers, rising), and what to say of one of them: message and hint."""
 
 
-def first_of_each(faults: list[Fault]) -> list[Fault]:
-    """One fault for each sentence, the first."""
-    seen: dict[int, Fault] = {}
-    for item in sorted(faults, key=lambda item: item.at):
-        seen.setdefault(item.begin, item)
-    return list(seen.values())
+def faults(rows: Rows, *checks: Check) -> Iterator[Fault]:
+    """One fault for each sentence that has a wrong line: the first; the whole sentence has to go."""
+    lines = np.concatenate([wrong for wrong, _ in checks])
+    which = np.repeat(np.arange(len(checks)), [len(wrong) for wrong, _ in checks])
+    order = np.argsort(lines, kind="stable")
+    lines, which = lines[order], which[order]
+    sentences, first = np.unique(rows.sentence[lines], return_index=True)
+    for sentence, line, check in zip(sentences, lines[first], which[first], strict=True):
+        message, hint = checks[check][1](int(line))
+        yield Fault(int(rows.bounds[sentence]), int(rows.bounds[sentence + 1]), int(rows.starts[line]), message, hint)
 
 
-def column_faults(points: Points, rows: Rows, lines: Ints, expected: int, hint: str) -> list[Fault]:
-    """Lines that have another number of columns than expected."""
-    wrong = lines[rows.n_columns[lines] != expected]
-    one_each = wrong[np.unique(rows.sentence[wrong], return_index=True)[1]]
+def check_columns(points: Points, rows: Rows, lines: Ints, expected: int, hint: str) -> Check:
+    """Lines must have this many columns."""
     plural = "" if expected == 1 else "s"
-    return [
-        fault(
-            rows,
-            line,
-            f"expected {expected} column{plural}, found {rows.n_columns[line]}: "
-            f"{quote(points, int(rows.starts[line]), int(rows.ends[line]))}.",
-            hint,
-        )
-        for line in one_each.tolist()
-    ]
+
+    def say(line: int) -> tuple[str, str]:
+        what = quote(points, int(rows.starts[line]), int(rows.ends[line]))
+        return f"expected {expected} column{plural}, found {rows.n_columns[line]}: {what}.", hint
+
+    return lines[rows.n_columns[lines] != expected], say
 
 
-def empty_faults(rows: Rows, lines: Ints, starts: Ints, ends: Ints, column: int) -> list[Fault]:
-    """Lines whose given column is empty."""
-    wrong = lines[starts == ends]
-    one_each = wrong[np.unique(rows.sentence[wrong], return_index=True)[1]]
-    return [fault(rows, line, f"column {column} is empty.", "Expected text in it.") for line in one_each.tolist()]
+def check_filled(lines: Ints, starts: Ints, ends: Ints, column: int) -> Check:
+    """The fields of a column, at starts and ends for each of the lines, must not be empty."""
+    return lines[starts == ends], lambda line: (f"column {column} is empty.", "Expected text in it.")

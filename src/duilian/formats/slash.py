@@ -12,7 +12,10 @@ A half-width bracket is a word of its own in ``[/w`` and ``]/w``, and part of a 
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import merge
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,16 +46,24 @@ from duilian.formats.weaving import ASCII_SPACE, check_confidence, check_labels,
 from duilian.ragged import offsets_of
 
 COMPOUNDS = "compounds"
+NOT_OPENED, NEVER_CLOSES, NO_WORDS = range(3)
 
 
 @dataclass
 class Compounds:
     """Compound k is words first[k]..last[k] (numbers of tokens); its label is points[starts[k]:ends[k]]."""
 
-    first: list[int]
-    last: list[int]
-    starts: list[int]
-    ends: list[int]
+    first: array[int]
+    last: array[int]
+    starts: array[int]
+    ends: array[int]
+
+    def add(self, first: int, last: int, start: int, end: int) -> None:
+        """One more compound."""
+        self.first.append(first)
+        self.last.append(last)
+        self.starts.append(start)
+        self.ends.append(end)
 
 
 def detect(sample: str) -> int:
@@ -95,40 +106,26 @@ def closers(token: str, begin: int) -> tuple[int, list[tuple[int, int]]]:
 
 def split_compounds(
     points: Points, tokens: Tokens, flagged: Ints
-) -> tuple[Tokens, NDArray[np.bool_], Compounds, list[Fault]]:
-    """Take the brackets off the tokens: (tokens without them, which of these are words, compounds, faults)."""
+) -> tuple[Tokens, NDArray[np.bool_], Compounds, array[int]]:
+    """Take the brackets off the tokens: (tokens without them, which of these are words, compounds, faults).
+
+    Faults are triples of line, place and reason, one after the other.
+    """
     starts, ends = tokens.starts.copy(), tokens.ends.copy()
     words = np.ones(len(starts), bool)
-    compounds = Compounds([], [], [], [])
-    faults: list[Fault] = []
+    compounds = Compounds(array("q"), array("q"), array("q"), array("q"))
+    faults = array("q")
     line, stop = -1, -1
     broken = False
     open_at: list[tuple[int, int]] = []
-
-    def fault(at: int, message: str, hint: str = "") -> None:
-        nonlocal broken
-        if not broken:
-            faults.append(Fault(int(tokens.lines[line]), int(tokens.lines[line + 1]), at, message, hint))
-        broken = True
-        open_at.clear()
-
-    def finish() -> None:
-        if open_at and not broken:
-            at = open_at[-1][1]
-            what = quote_line(points, at, int(tokens.lines[line + 1]))
-            fault(
-                at,
-                f"a compound opens at {what} and never closes.",
-                "Expected [word/tag ... word/tag]label on one line.",
-            )
-
     for token in flagged.tolist():
         if token >= stop:
-            finish()
+            if open_at:
+                faults.extend((line, open_at[-1][1], NEVER_CLOSES))
+                open_at.clear()
             line = int(np.searchsorted(tokens.offsets, token, side="right")) - 1
             stop = int(tokens.offsets[line + 1])
             broken = False
-            open_at.clear()
         if broken:
             continue
         begin = int(starts[token])
@@ -136,13 +133,10 @@ def split_compounds(
         n_open = openers(text)
         end, labels = closers(text, n_open)
         if len(labels) > len(open_at) + n_open:
-            bare = any(text[at - 1] == "]" for at, _ in labels)
-            if bare:
-                fault(
-                    begin,
-                    f"{text[:40]!r} closes a compound that was not opened.",
-                    "Expected a [ before it on the line.",
-                )
+            if any(text[at - 1] == "]" for at, _ in labels):
+                faults.extend((line, begin, NOT_OPENED))
+                broken = True
+                open_at.clear()
                 continue
             end, labels = len(text), []
         open_at.extend((token, begin + k) for k in range(n_open))
@@ -152,49 +146,72 @@ def split_compounds(
             first, at = open_at.pop()
             final = token if words[token] else token - 1
             if final < first or not words[first : final + 1].any():
-                fault(at, "a compound without words.", "Expected [word/tag ... word/tag]label.")
+                faults.extend((line, at, NO_WORDS))
+                broken = True
+                open_at.clear()
                 break
-            compounds.first.append(first)
-            compounds.last.append(final)
-            compounds.starts.append(begin + left)
-            compounds.ends.append(begin + right)
-    finish()
+            compounds.add(first, final, begin + left, begin + right)
+    if open_at:
+        faults.extend((line, open_at[-1][1], NEVER_CLOSES))
     return tokens._replace(starts=starts, ends=ends), words, compounds, faults
 
 
-def quote_line(points: Points, begin: int, end: int) -> str:
-    """The beginning of the rest of a line."""
-    return repr(decode(points[begin : min(end, begin + 20)]).strip())
+def bracket_faults(points: Points, tokens: Tokens, faults: array[int]) -> Iterator[Fault]:
+    """What to say about the faults that split_compounds found."""
+    hint = "Expected [word/tag ... word/tag]label on one line."
+    for k in range(0, len(faults), 3):
+        line, at, reason = faults[k : k + 3]
+        begin, end = int(tokens.lines[line]), int(tokens.lines[line + 1])
+        what = repr(decode(points[at : min(end, at + 20)]).strip())
+        message = {
+            NOT_OPENED: f"{what} closes a compound that was not opened.",
+            NEVER_CLOSES: f"the compound that opens at {what} never closes.",
+            NO_WORDS: f"the compound that opens at {what} has no words.",
+        }[reason]
+        yield Fault(begin, end, at, message, hint)
 
 
-def find(points: Points) -> tuple[tuple[Tokens, Ints, Compounds | None], list[Fault]]:
+def by_line(*sources: Iterator[Fault]) -> Iterator[Fault]:
+    """The faults in order, one for each line."""
+    before = -1
+    for fault in merge(*sources, key=lambda fault: fault.at):
+        if fault.begin != before:
+            yield fault
+        before = fault.begin
+
+
+def find(points: Points) -> tuple[tuple[Tokens, Ints, Compounds | None], Iterator[Fault]]:
     """Tokens without brackets, the slash of each, the compounds."""
     from duilian.formats.scan_kernels import bracketed
 
     tokens = scan(points, wide=False)
     flagged = bracketed(fixed(points, np.uint32), fixed(tokens.starts, np.int64), fixed(tokens.ends, np.int64))
     compounds: Compounds | None = None
-    faults: list[Fault] = []
+    faults: Iterator[Fault] = iter(())
     if len(flagged):
-        tokens, words, compounds, faults = split_compounds(points, tokens, flagged)
+        tokens, words, compounds, wrong = split_compounds(points, tokens, flagged)
+        faults = bracket_faults(points, tokens, wrong)
         if not words.all():
             at = offsets_of(words)
-            compounds.first = at[compounds.first].tolist() if compounds.first else []
-            compounds.last = (at[np.array(compounds.last) + 1] - 1).tolist() if compounds.last else []
+            compounds = Compounds(
+                array("q", at[compounds.first].tolist() if compounds.first else []),
+                array("q", (at[np.array(compounds.last) + 1] - 1).tolist() if compounds.last else []),
+                compounds.starts,
+                compounds.ends,
+            )
             tokens = Tokens(tokens.lines, at[tokens.offsets], tokens.starts[words], tokens.ends[words])
     marks = last(points, tokens, "/")
-    missing = split_faults(points, tokens, marks, "/")
-    lines = {fault.begin for fault in faults}
-    return (tokens, marks, compounds), faults + [fault for fault in missing if fault.begin not in lines]
+    return (tokens, marks, compounds), by_line(faults, split_faults(points, tokens, marks, "/"))
 
 
 def compound_layer(points: Points, units: Units, compounds: Compounds | None, labels: bool) -> Layer:
     """The layer ``compounds``: outer compounds before the ones inside them."""
-    found = compounds or Compounds([], [], [], [])
-    order = sorted(range(len(found.first)), key=lambda k: (found.first[k], -found.last[k], -k))
-    first = np.array([found.first[k] for k in order], np.int64)
-    final = np.array([found.last[k] for k in order], np.int64)
-    places = np.array([found.starts[k] for k in order], np.int64), np.array([found.ends[k] for k in order], np.int64)
+    none = array("q")
+    found = compounds or Compounds(none, none, none, none)
+    first, final = np.array(found.first, np.int64), np.array(found.last, np.int64)
+    order = np.lexsort((-np.arange(len(first)), -final, first))
+    first, final = first[order], final[order]
+    places = np.array(found.starts, np.int64)[order], np.array(found.ends, np.int64)[order]
     offsets = np.searchsorted(first, units.offsets).astype(np.int64)
     layer = tagged(units._replace(offsets=offsets, starts=units.starts[first], ends=units.ends[final]), COMPOUNDS)
     if labels:

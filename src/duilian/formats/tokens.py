@@ -5,7 +5,7 @@ A line is a sentence; a blank line is an empty sentence.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -42,25 +42,20 @@ def last(points: Points, tokens: Tokens, mark: str) -> Ints:
     return places
 
 
-def split_faults(points: Points, tokens: Tokens, marks: Ints, mark: str) -> list[Fault]:
+def split_faults(points: Points, tokens: Tokens, marks: Ints, mark: str) -> Iterator[Fault]:
     """One fault for each line with a token that has no word or no tag."""
     bad = np.flatnonzero((marks <= tokens.starts) | (marks + 1 >= tokens.ends))
     line = np.searchsorted(tokens.offsets, bad, side="right") - 1
     chosen, first = np.unique(line, return_index=True)
-    faults = []
-    for row, token in zip(chosen.tolist(), bad[first].tolist(), strict=True):
+    for row, token in zip(chosen, bad[first], strict=True):
         begin, end = int(tokens.starts[token]), int(tokens.ends[token])
-        what = quote(points, begin, end)
-        faults.append(
-            Fault(
-                int(tokens.lines[row]),
-                int(tokens.lines[row + 1]),
-                begin,
-                f"expected word{mark}tag, found {what}.",
-                "If the words have no tags, use --format segmented." if marks[token] < 0 else "",
-            )
+        yield Fault(
+            int(tokens.lines[row]),
+            int(tokens.lines[row + 1]),
+            begin,
+            f"expected word{mark}tag, found {quote(points, begin, end)}.",
+            "If the words have no tags, use --format segmented." if marks[token] < 0 else "",
         )
-    return faults
 
 
 def line_contents(points: Points, lines: Ints) -> Ints:

@@ -9,6 +9,8 @@ Each blank line ends a sentence, so a second one in a row is an empty sentence.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from duilian.corpus import UNKNOWN, Corpus, decode
@@ -28,7 +30,7 @@ from duilian.formats.base import (
     tagged,
     with_source,
 )
-from duilian.formats.rows import Rows, column_faults, empty_faults, fields, first_of_each, scan
+from duilian.formats.rows import Rows, check_columns, check_filled, faults, fields, scan
 from duilian.formats.weaving import (
     TAB_OR_LINE_END,
     Pieces,
@@ -75,7 +77,7 @@ def read(block: Block, layer: str | None, options: ReadOptions) -> Corpus:
     """The words and one column of tags."""
     column = column_of(layer)
 
-    def parse(points: Points) -> tuple[tuple[Rows, Ints, Ints, Ints] | None, list[Fault]]:
+    def parse(points: Points) -> tuple[tuple[Rows, Ints, Ints, Ints] | None, Iterator[Fault]]:
         rows = scan(points, every_blank=True)
         lines = np.flatnonzero(~rows.blank)
         if len(lines):
@@ -89,17 +91,13 @@ def read(block: Block, layer: str | None, options: ReadOptions) -> Corpus:
                 f"expected at least {column} columns, found {n_columns}.",
                 "Name another column, as in FILE#2, or leave it out if there are only words.",
             )
-        faults = column_faults(points, rows, lines, n_columns, "Columns are separated by one tab each.")
-        if faults:
-            return None, faults
+        columns = check_columns(points, rows, lines, n_columns, "Columns are separated by one tab each.")
+        if len(columns[0]):
+            return None, faults(rows, columns)
         wanted = [0, column - 1] if n_columns >= column else [0]
         starts, ends = fields(points, rows.starts[lines], rows.ends[lines], wanted)
-        faults = [
-            fault
-            for k, place in enumerate(wanted)
-            for fault in empty_faults(rows, lines, starts[k], ends[k], place + 1)
-        ]
-        return (rows, lines, starts, ends), first_of_each(faults)
+        filled = [check_filled(lines, starts[k], ends[k], place + 1) for k, place in enumerate(wanted)]
+        return (rows, lines, starts, ends), faults(rows, *filled)
 
     (rows, lines, starts, ends), points = mended(block, options, parse)
     n_sentences = len(rows.bounds) - 1

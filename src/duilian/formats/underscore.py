@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from duilian.corpus import Corpus
@@ -37,7 +39,7 @@ def read(block: Block, layer: str | None, options: ReadOptions) -> Corpus:
     """Split every token at its last underscore."""
     name = one_layer(layer, (TAGS,), "underscore")
 
-    def parse(points: Points) -> tuple[tuple[Tokens, Ints], list[Fault]]:
+    def parse(points: Points) -> tuple[tuple[Tokens, Ints], Iterator[Fault]]:
         tokens = scan(points, wide=False)
         marks = last(points, tokens, "_")
         return (tokens, marks), split_faults(points, tokens, marks, "_")
