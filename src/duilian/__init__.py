@@ -32,7 +32,24 @@ _HOMES = {
     "Estimator": "duilian.estimator",
 }
 
-__all__ = ["__version__", *sorted(_HOMES)]
+__all__ = [
+    "METHODS",
+    "Corpus",
+    "DuilianError",
+    "Estimator",
+    "Side",
+    "Tagger",
+    "__version__",
+    "build",
+    "compare",
+    "evaluate",
+    "load",
+    "open_writer",
+    "read",
+    "read_blocks",
+    "train",
+    "write",
+]
 
 if TYPE_CHECKING:
     from duilian.corpus import Corpus, build

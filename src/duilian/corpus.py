@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -291,4 +292,4 @@ def number_labels(labels: Sequence[Label]) -> tuple[tuple[str, ...], NDArray[np.
 
 def _split(items: list[Any], offsets: NDArray[np.int64]) -> list[list[Any]]:
     edges = offsets.tolist()
-    return [items[begin:end] for begin, end in zip(edges[:-1], edges[1:], strict=True)]
+    return [items[begin:end] for begin, end in pairwise(edges)]

@@ -1,15 +1,15 @@
 """The exception tree: every error a user can cause says what was found, what was expected, where, and what to try.
 
-    DuilianError            the work failed                          exit status 1
-    |-- FormatError         a corpus file has a broken line
-    |-- TagError            a corpus has a tag that its standard does not know
-    |-- MismatchError       two corpora that should have the same text do not
-    |-- ModelFileError      a model file is damaged, truncated, foreign or hostile
-    |-- DataError           data that a command needs cannot be had
-    `-- UsageError          the call itself was wrong                exit status 2
-        |-- StandardError   no such standard, or its file is broken
-        |-- SettingError    no such setting, or a value it cannot take
-        `-- TaskError       this method cannot do this task or direction
+DuilianError            the work failed                          exit status 1
+|-- FormatError         a corpus file has a broken line
+|-- TagError            a corpus has a tag that its standard does not know
+|-- MismatchError       two corpora that should have the same text do not
+|-- ModelFileError      a model file is damaged, truncated, foreign or hostile
+|-- DataError           data that a command needs cannot be had
+`-- UsageError          the call itself was wrong                exit status 2
+    |-- StandardError   no such standard, or its file is broken
+    |-- SettingError    no such setting, or a value it cannot take
+    `-- TaskError       this method cannot do this task or direction
 """
 
 from __future__ import annotations

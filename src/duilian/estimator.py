@@ -1,8 +1,8 @@
 """Estimator: lists in, lists out, in the manner of scikit-learn (which it does not need).
 
-    from duilian import Estimator
-    tagger = Estimator("perceptron", epochs=5).fit([["the", "dog"], ["dogs", "bark"]], [["DT", "NN"], ["NNS", "VBP"]])
-    tagger.predict([["the", "dogs"]])
+from duilian import Estimator
+tagger = Estimator("perceptron", epochs=5).fit([["the", "dog"], ["dogs", "bark"]], [["DT", "NN"], ["NNS", "VBP"]])
+tagger.predict([["the", "dogs"]])
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class Estimator:
         self.settings = {**self.settings, **params}
         return self
 
-    def fit(self, X: Words, y: Sequence[Sequence[Label]], dev: tuple[Words, Sequence[Sequence[Label]]] | None = None) -> Self:
+    def fit(
+        self, X: Words, y: Sequence[Sequence[Label]], dev: tuple[Words, Sequence[Sequence[Label]]] | None = None
+    ) -> Self:
         """Learn from sentences and their labels; a label may be None (unknown) or a frozenset (one of these).
 
         dev: (sentences, labels) on which the best epoch is chosen

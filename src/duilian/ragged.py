@@ -29,7 +29,7 @@ class Ragged:
             raise ValueError("offsets must never fall")
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Sequence[Any]], dtype: Any = np.int64) -> Ragged:
+    def from_rows(cls, rows: Iterable[Sequence[Any] | NDArray[Any]], dtype: Any = np.int64) -> Ragged:
         """Build from a list of lists."""
         rows = list(rows)
         data = np.fromiter((item for row in rows for item in row), dtype=dtype)

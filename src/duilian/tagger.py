@@ -16,7 +16,7 @@ from duilian import storage
 from duilian.corpus import Corpus, Layer, decode
 from duilian.errors import DuilianError, TaskError
 from duilian.standards import Standard
-from duilian.tensors import reject, require, require_field, require_names
+from duilian.tensors import Header, reject, require, require_field, require_names
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -113,7 +113,7 @@ def read_sides(header: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> list
     """Sides from the header of a model file."""
     sides = []
     for number, record in enumerate(require_field(header, "sides", list)):
-        record = storage.Header(getattr(header, "path", "model"), record if isinstance(record, dict) else {})
+        record = Header(getattr(header, "path", "model"), record if isinstance(record, dict) else {})
         text = require(tensors, f"words.{number}", np.uint8, (None,)).tobytes().decode("utf-8", "replace")
         source = record.get("standard")
         sides.append(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from duilian.features.dictionary import FOLDS, Dictionary, fold_numbers
 from duilian.features.templates import ATOMS, TEMPLATES, TemplateTable, parse
 from duilian.lifting import Units
-from duilian.ragged import Ragged
+from duilian.ragged import Ragged, offsets_of
 
 __all__ = ["TEMPLATES", "Dictionary", "Featurizer", "TemplateTable", "parse"]
 
@@ -78,7 +78,7 @@ class Featurizer:
             block, block_offsets = self.index.find(hashes, offsets)
             rows.append(block)
             counts.append(np.diff(block_offsets))
-        return Ragged(np.concatenate(rows), np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))]))
+        return Ragged(np.concatenate(rows), offsets_of(np.concatenate(counts)))
 
     def hashes(self, units: Units, guide: Any = None) -> Ragged:
         """The hashes themselves, for measuring collisions and for tests."""
@@ -86,7 +86,7 @@ class Featurizer:
         for block, offsets in self._hashes(units, guide):
             data.append(block)
             counts.append(np.diff(offsets))
-        return Ragged(np.concatenate(data), np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))]))
+        return Ragged(np.concatenate(data), offsets_of(np.concatenate(counts)))
 
     def _hashes(self, units: Units, guide: Any, n_folds: int = 0) -> Any:
         from duilian.features.extract import extract

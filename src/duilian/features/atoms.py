@@ -23,14 +23,14 @@ def word_atoms(text: Any, classes: Any, lower: Any, starts: Any, ends: Any, atom
         word = one
         small = np.uint64(2)
         shape = np.uint64(3)
-        previous = -1
+        previous = np.int64(-1)
         for k in range(begin, end):
             point = text[k]
             word = mix(word, np.uint64(point))
             small = mix(small, np.uint64(lower[point]))
             kind = np.int64(classes[point])
             if kind == 3 and lower[point] != point:
-                kind = 5
+                kind = np.int64(5)
             if kind != previous:
                 shape = mix(shape, np.uint64(kind))
             previous = kind

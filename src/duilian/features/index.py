@@ -100,7 +100,7 @@ def look_up(table: Any, bits: Any, keys: Any, key_offsets: Any, rows: Any, row_o
 
 @kernel
 def keep_frequent(rows: Any, row_offsets: Any, renumber: Any) -> Any:
-    """Renumber rows in place, dropping those whose new number is -1; row_offsets are rewritten. Returns how many stay."""
+    """Renumber rows in place, without those whose new number is -1, and rewrite row_offsets; returns how many stay."""
     n = 0
     begin = row_offsets[0]
     for u in range(len(row_offsets) - 1):

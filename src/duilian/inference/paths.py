@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duilian.inference.chain import Runs, exponentials64, forward, runs_of
+from duilian.inference.chain import Runs, exponentials64, forward, runs_of, sum_over_next
 from duilian.kernels import kernel
 
 Floats = NDArray[np.float64]
@@ -53,12 +53,7 @@ def _posteriors(
             f[t] = psi[t] / norm[t]
         b[n - 1] = e_end / norm[n]
         for t in range(n - 2, -1, -1):
-            for i in range(n_labels):
-                z = 0.0
-                for r in range(runs.offsets[i], runs.offsets[i + 1]):
-                    for j in range(runs.begins[r], runs.ends[r]):
-                        z += table[i, j] * f[t + 1, j] * b[t + 1, j]
-                b[t, i] = z
+            sum_over_next(table, f[t + 1] * b[t + 1], runs, b[t])
 
 
 @kernel

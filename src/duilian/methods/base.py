@@ -86,7 +86,7 @@ class Method:
                 raise DataError(f"side {side.name}: its training corpus has no words.")
             if task != "seg" and not gold.has_tags:
                 raise DataError(
-                    f"side {side.name}: its training corpus has no tags. For word boundaries alone use --task seg."
+                    f"side {side.name}: its training corpus has no tags. For boundaries alone use --task seg."
                 )
 
 

@@ -78,9 +78,7 @@ class HmmTagger(Tagger):
         super().__init__("pos", [side], about)
         self.hmm = hmm
 
-    def label(
-        self, corpus: Corpus, layer: Layer | None, side: SideInfo, *, constrain: bool, confidence: bool
-    ) -> Layer:
+    def label(self, corpus: Corpus, layer: Layer | None, side: SideInfo, *, constrain: bool, confidence: bool) -> Layer:
         """Words relabelled."""
         assert layer is not None
         units = word_units(corpus, layer)
@@ -94,9 +92,7 @@ class HmmTagger(Tagger):
         new = layer_from(corpus, labels, side.tags, "pos", layer, side.name)
         return replace(new, confidence=probabilities.astype(np.float32))
 
-    def n_best(
-        self, corpus: Corpus, side: str | None, layer: str | None, k: int
-    ) -> list[list[tuple[Layer, float]]]:
+    def n_best(self, corpus: Corpus, side: str | None, layer: str | None, k: int) -> list[list[tuple[Layer, float]]]:
         """The k best labellings of each sentence with their probabilities, best first."""
         info = self.side(side)
         read = corpus.layer(layer)

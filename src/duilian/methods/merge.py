@@ -1,7 +1,7 @@
 """merge: different standards concatenated as if they were one. What the other methods have to beat (jiang2012 Table 5).
 
-The labels of the target are kept; a word of another side keeps its boundaries, and its tag where the target has a tag of
-that name. A tag that the target does not know becomes unknown, so that nothing foreign is ever answered.
+The labels of the target are kept; a word of another side keeps its boundaries, and its tag where the target has a tag
+of that name. A tag that the target does not know becomes unknown, so that nothing foreign is ever answered.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-
-from duilian.corpus import Corpus, Layer, concatenate, with_tags
+from duilian.corpus import Corpus, concatenate, with_tags
 from duilian.errors import SettingError
 from duilian.methods import hmm, single
 from duilian.methods.base import Method, Side, Training

@@ -31,7 +31,7 @@ from duilian.ragged import Ragged
 from duilian.settings import Setting
 from duilian.standards.schemes import parse_labels, scheme, words_of
 from duilian.tagger import SideInfo, Tagger, read_sides
-from duilian.tensors import require_field
+from duilian.tensors import Header, require_field
 from duilian.training.data import TrainingData, cut_at
 from duilian.training.learners import CrfLearner, Learner, OnlineLearner
 from duilian.training.loop import Loop
@@ -52,6 +52,7 @@ CRF = (
     *SHARED,
     Setting("batch", 5, "sentences in a step", low=1),
     Setting("c2", 0.1, "weight of the L2 term", low=0),
+    Setting("common", 100.0, "occurrences above which the step of a feature shrinks", low=1e-6),
     Setting("eta", 0.0, "learning rate; 0 calibrates it on a sample", low=0),
     Setting("dropout", 0.3, "share of features left out at random while training", low=0, high=0.9),
 )
@@ -244,7 +245,7 @@ class ChainTagger(Tagger):
     @classmethod
     def load(cls, header: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> ChainTagger:
         """From a model file."""
-        fields = type(header)(header.path, require_field(header, "model", dict))  # type: ignore[attr-defined,call-arg]
+        fields = Header(getattr(header, "path", "model"), require_field(header, "model", dict))
         chain = Chain.from_tensors(fields, tensors)
         (side,) = read_sides(header, tensors)[:1]
         return cls(require_field(header, "method", str), chain.task, side, chain, require_field(header, "about", dict))

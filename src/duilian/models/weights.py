@@ -1,7 +1,7 @@
 """Weights by feature row: each row holds only the labels that training allowed together with the feature.
 
-A row is a run of entries (label, weight), labels rising. Rows that cover much of the label set hold every label, so that
-the kernel can add them without looking at the labels. Twin: ``tests/naive/weights.py``.
+A row is a run of entries (label, weight), labels rising. Rows that cover much of the label set hold every label, so
+that the kernel can add them without looking at the labels. Twin: ``tests/naive/weights.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from duilian.ragged import offsets_of
 
 
 class Sparse(NamedTuple):
-    """Rows as kernels see them: weights (n_entries,) float32, offsets (n_rows + 1,) int32, labels (n_entries,) uint16."""
+    """Rows as kernels see them, n_entries weights (float32) and labels (uint16), n_rows + 1 offsets (int32)."""
 
     weights: Any
     offsets: Any
@@ -79,7 +79,7 @@ def mark(seen: Any, rows: Any, row_offsets: Any, labels: Any, set_data: Any, set
 def count_marks(seen: Any, n_labels: Any, full_from: Any, counts: Any) -> None:
     """Entries of each row; a row with full_from labels or more gets all n_labels."""
     for row in range(len(seen)):
-        n = 0
+        n = np.int64(0)
         for label in range(n_labels):
             n += np.int64((seen[row, label >> 6] >> np.uint64(label & 63)) & np.uint64(1))
         counts[row] = n_labels if n >= full_from else n
@@ -124,21 +124,25 @@ def score(sparse: Any, features: Any, begin: Any, end: Any, scale: Any, node: An
 
 
 @fast_kernel
-def add(sparse: Any, features: Any, begin: Any, end: Any, delta: Any) -> None:
-    """Add delta[u - begin, label] to the weights of the unit's rows, for units begin..end (shapes as in ``score``)."""
+def add(sparse: Any, rates: Any, features: Any, begin: Any, end: Any, delta: Any) -> None:
+    """Add rates[row] * delta[u - begin, label] to the weights of the unit's rows, for units begin..end.
+
+    rates (n_rows,) float32; the others as in ``score``
+    """
     n_labels = delta.shape[1]
     for u in range(begin, end):
         change = delta[u - begin]
         for k in range(features.offsets[u], features.offsets[u + 1]):
             row = features.data[k]
             first, last = sparse.offsets[row], sparse.offsets[row + 1]
+            rate = rates[row]
             if last - first == n_labels:
                 entries = sparse.weights[first:last]
                 for j in range(n_labels):
-                    entries[j] += change[j]
+                    entries[j] += rate * change[j]
             else:
                 for e in range(first, last):
-                    sparse.weights[e] += change[sparse.labels[e]]
+                    sparse.weights[e] += rate * change[sparse.labels[e]]
 
 
 @kernel

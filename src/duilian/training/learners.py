@@ -50,6 +50,9 @@ class CrfLearner:
         self.n_means = np.zeros(1, np.int64)
         self.eta = np.array([settings["eta"]], np.float64)
         self.decay = settings["c2"] / max(len(data), 1)
+        counts = np.bincount(data.features.data, minlength=len(chain.rows))
+        self.rates = row_rates(counts, settings["common"])
+        self.table_rate = float(row_rates(np.array([len(data.labels) / len(chain.names)]), settings["common"])[0])
         self._room: list[Any] = []
 
     def _walk(self, order: Any, features: Any, eta: float, parts: Any, steps: Steps) -> float:
@@ -58,12 +61,13 @@ class CrfLearner:
         return float(
             crf_steps(
                 self.chain.rows.sparse(weights), trans, start, end, self.chain.runs, features, data.labels,
-                data.sets.data, data.sets.offsets, data.sentences, order, self.settings["batch"], steps, eta, self.decay,
+                data.sets.data, data.sets.offsets, data.sentences, order, self.settings["batch"], steps, eta,
+                self.decay, self.rates, self.table_rate,
             )
         )  # fmt: skip
 
     def calibrate(self) -> float:
-        """The rate that serves a sample best after one walk: 0.1, then doubled while that helps, or halved (CRFsuite)."""
+        """The rate that serves a sample best after one walk: 0.1, doubled or halved while that helps (CRFsuite)."""
         order = shuffled(len(self.data), self.seed, -1 & 0xFFFF, self.CALIBRATION_SENTENCES)
         tried: dict[int, float] = {}
 
@@ -94,6 +98,7 @@ class CrfLearner:
         order = shuffled(len(data), self.seed, number, self.settings["sample"])
         total = 0.0
         parts = (self.weights, self.trans, self.start, self.end)
+        self.steps.skipped[0] = 0
         for piece in np.array_split(order, self.PARTS):
             total += self._walk(piece, features, float(self.eta[0]), parts, self.steps)
             self.n_means += 1
@@ -102,7 +107,7 @@ class CrfLearner:
                 blend(mean.reshape(-1), part.reshape(-1), float(self.steps.scale[0]), share)
         if self.steps.scale[0] < 1e-4:
             self._rescale()
-        if self.steps.skipped[0] > len(data) // 10 or not np.isfinite(total):
+        if self.steps.skipped[0] > len(order) // 10 or not np.isfinite(total):
             raise DuilianError(
                 f"training ran away in epoch {number}: {self.steps.skipped[0]} sentences had no finite probability. "
                 f"The rate was {self.eta[0]:g}: try --set eta={self.eta[0] / 4:g}."
@@ -122,7 +127,8 @@ class CrfLearner:
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """Everything that an interruption must not lose."""
-        found = {"weights": self.weights, "trans": self.trans, "start": self.start, "end": self.end, "eta": self.eta}
+        found: dict[str, NDArray[Any]] = {"weights": self.weights, "trans": self.trans, "start": self.start}
+        found |= {"end": self.end, "eta": self.eta}
         found |= {f"mean{k}": mean for k, mean in enumerate(self.means)}
         return found | {
             "n_means": self.n_means,
@@ -134,6 +140,11 @@ class CrfLearner:
     def restore(self, tensors: dict[str, NDArray[Any]]) -> None:
         """Take up where ``tensors`` left off."""
         restore(self.tensors(), tensors)
+
+
+def row_rates(counts: NDArray[Any], common: float) -> NDArray[np.float32]:
+    """What the step of a row is multiplied by: near 1 below ``common`` occurrences, then falling with their root."""
+    return np.asarray(1 / np.sqrt(1 + counts / common), np.float32)
 
 
 class OnlineLearner:
@@ -155,7 +166,8 @@ class OnlineLearner:
         order = shuffled(len(data), self.seed, number, settings["sample"])
         wrong = online_pass(
             self.chain.rows.sparse(self.weights), self.sums, self.table, self.table_sums, self.chain.runs, features,
-            data.labels, data.sets.data, data.sets.offsets, data.sentences, order, int(self.now[0]), settings.get("C", 0.0),
+            data.labels, data.sets.data, data.sets.offsets, data.sentences, order, int(self.now[0]),
+            settings.get("C", 0.0),
         )  # fmt: skip
         self.now += len(order)
         return -float(wrong), int(np.diff(data.sentences)[order].sum())

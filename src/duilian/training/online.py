@@ -83,7 +83,7 @@ def online_pass(
     the grammar forbids, and its sums; labels (U,) int32 as in ``constrain``; now: number of the first step, from 1;
     aggressiveness: C of PA-I, or 0 for the perceptron
     """
-    n_labels = len(runs.offsets) - 1
+    n_labels = np.int64(np.sqrt(len(table) + 1.0)) - 1
     square = n_labels * n_labels
     trans = table[:square].reshape(n_labels, n_labels)
     start, end = table[square : square + n_labels], table[square + n_labels :]

@@ -1,10 +1,12 @@
 """Stochastic gradient descent for the chain CRF: log-likelihood with L2, mini-batches, averaged weights.
 
-    L = sum_s log Z(allowed_s) - log Z(all_s) - (c2 / 2) |w|^2           gradient E_allowed[f] - E[f]       (li2015 Eq. 4-6)
+    L = sum_s log Z(allowed_s) - log Z(all_s) - (c2 / 2) |w|^2       gradient E_allowed[f] - E[f]       (li2015 Eq. 4-6)
 
 A sentence whose labels are all known is the case of one allowed sequence. The L2 term shrinks a scalar beside the
-weights, so that a step touches only the rows of its batch; the rate is eta / (1 + eta * lambda * steps), lambda = c2 / N,
-as in CRFsuite's l2sgd, and eta is calibrated on a sample unless it is given.
+weights, so that a step touches only the rows of its batch; the rate is eta / (1 + eta * lambda * steps), with
+lambda = c2 / N, as in CRFsuite's l2sgd, and eta is calibrated on a sample unless it is given. A row's step is divided by the square root
+of how often its feature occurs (``row_rates``): a feature that is there at every unit sums up a batch of gradients, and
+without this the rate that it bears is too small for all others.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ EPSILON = 1e-9
 
 
 class Steps(NamedTuple):
-    """Numbers that the walk carries along, as arrays of one: steps taken, scale of the weights, sentences skipped."""
+    """Numbers that the walk carries along, as arrays of one: steps taken, scale of the weights, and
+    how many sentences had no finite probability and were skipped."""
 
     taken: Any
     scale: Any
@@ -72,12 +75,14 @@ def longest_of(sentences: Any, order: Any, batch: Any) -> Any:
 @fast_kernel
 def crf_steps(
     sparse: Any, trans: Any, start: Any, end: Any, runs: Any, features: Any, labels: Any, set_data: Any,
-    set_offsets: Any, sentences: Any, order: Any, batch: Any, steps: Any, eta: Any, decay: Any,
+    set_offsets: Any, sentences: Any, order: Any, batch: Any, steps: Any, eta: Any, decay: Any, rates: Any,
+    table_rate: Any,
 ) -> Any:  # fmt: skip
     """Walk sentences in the given order, a step for each batch; returns the sum of their log-likelihoods.
 
     sparse: Sparse; features: Features; labels (U,) int32 as in ``inference.chain.constrain``; order (n,) int64;
-    trans (L, L), start, end (L,) float32 with -inf where the grammar forbids; steps: Steps; decay: lambda
+    trans (L, L), start, end (L,) float32 with -inf where the grammar forbids; steps: Steps; decay: lambda;
+    rates (n_rows,) float32 and table_rate: what the step is multiplied by for a feature's row, and for the tables
     """
     n_labels = trans.shape[0]
     longest, most = longest_of(sentences, order, batch)
@@ -132,6 +137,9 @@ def crf_steps(
                 goal *= scale
                 for t in range(n):
                     goal += here[t, labels[first + t]]
+                if goal == -np.inf:  # labels that the grammar forbids, as where a word was cut in two: nothing to learn
+                    here[:] = 0
+                    continue
             else:
                 free[:n] = here
             pairs[:] = 0
@@ -139,9 +147,10 @@ def crf_steps(
             log_z = forward(psi, n, table, e_start, e_end, runs, alpha, norm) + top
             if np.isfinite(log_z):
                 backward(psi, n, table, e_end, runs, alpha, norm, beta, next_, pairs, eps)
-                for i in range(n_labels):
-                    for j in range(n_labels):
-                        pairs[i, j] *= table[i, j]
+                if n > 1:  # a single unit takes no step, and 0 times a table that overflowed is not 0
+                    for i in range(n_labels):
+                        for j in range(n_labels):
+                            pairs[i, j] *= table[i, j]
             else:
                 log_z = careful(here, n, trans, start, end, scale, runs, alpha, pairs)
             if not np.isfinite(log_z):
@@ -162,7 +171,6 @@ def crf_steps(
                 goal = careful(free[:n], n, trans, start, end, scale, runs, alpha, more)
                 if not np.isfinite(goal):
                     here[:] = 0
-                    steps.skipped[0] += 1
                     continue
                 counts += more
                 for t in range(n):
@@ -185,7 +193,8 @@ def crf_steps(
             for t in range(last - first):
                 for j in range(n_labels):
                     here[t, j] *= step
-            add(sparse, features, first, last, here)
+            add(sparse, rates, features, first, last, here)
+        step *= f(table_rate)
         for i in range(n_labels):
             start[i] += step * g_start[i]
             end[i] += step * g_end[i]
