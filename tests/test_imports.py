@@ -27,7 +27,7 @@ LAYERS = (
     ("tagger",),
     ("methods",),
     ("estimator",),
-    ("report",),
+    ("benchmarks", "report"),
     ("studies",),
     ("annotate",),
     ("cli",),

@@ -1,0 +1,172 @@
+"""Whole commands in child processes: wall clock, with start-up, from file to file; ours and CRFsuite's take turns."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from duilian.benchmarks import crfsuite
+from duilian.benchmarks.data import Bench
+from duilian.benchmarks.measure import Child, Measurement, Target, run_child, run_duilian
+
+ALGORITHMS = {"crf": "l2sgd", "perceptron": "ap"}
+
+
+def run_peer(*arguments: object) -> Child:
+    """Run CRFsuite on files."""
+    return run_child([sys.executable, "-m", "duilian.benchmarks.crfsuite", *arguments])
+
+
+def turns(repeats: int, *ways: Callable[[], Child]) -> list[list[Child]]:
+    """Run all ways, then all again: the runs of each."""
+    rounds = [[way() for way in ways] for _ in range(repeats)]
+    return [list(runs) for runs in zip(*rounds, strict=True)]
+
+
+def costs(ours: Sequence[Child], theirs: Sequence[Child]) -> dict[str, object]:
+    """CPU seconds and peak memory beside the wall clock."""
+    return {
+        "cpu_seconds": [child.cpu for child in ours],
+        "peer_cpu_seconds": [child.cpu for child in theirs],
+        "peak_mb": max(child.peak for child in ours) / 1e6,
+        "peer_peak_mb": max((child.peak for child in theirs), default=0) / 1e6 or None,
+    }
+
+
+def trained(bench: Bench, method: str, epochs: int) -> Child:
+    """Run ``duilian train`` on the training file."""
+    return bench.train(method, epochs=epochs)[1]
+
+
+def file_to_model(bench: Bench) -> list[Measurement]:
+    """From a word/tag file to a saved model, ten epochs, beside CRFsuite with its features built in Python."""
+    found = []
+    n, path = bench.sizes.file_epochs, bench.file("train.txt")
+    for method, algorithm in ALGORITHMS.items():
+        bench.train(method, epochs=1, file="tiny.txt")
+        ways: list[Callable[[], Child]] = [partial(trained, bench, method, n)]
+        if crfsuite.available():
+            ways.append(partial(run_peer, "train", algorithm, path, bench.folder / f"{algorithm}.crfsuite", n))
+        children = turns(max(1, bench.sizes.repeats - 1), *ways)
+        ours, theirs = children[0], children[1] if len(children) > 1 else []
+        bench.trained[method] = ours
+        found.append(
+            Measurement(
+                "file-to-model",
+                f"{method} pos, {n} epochs",
+                "s",
+                tuple(child.wall for child in ours),
+                f"crfsuite {algorithm}",
+                tuple(child.wall for child in theirs),
+                (Target("ratio", 5),),
+                costs(ours, theirs),
+            )
+        )
+    return found
+
+
+def memory(bench: Bench) -> list[Measurement]:
+    """Peak memory of a training command on the whole training file."""
+    found = []
+    for method in ALGORITHMS:
+        if method not in bench.trained:
+            bench.trained[method] = [bench.train(method, epochs=bench.sizes.model_epochs)[1]]
+        peaks = tuple(child.peak / 1e6 for child in bench.trained[method])
+        found.append(Measurement("memory", f"train {method} pos", "MB", peaks, targets=(Target("figure", 1200, True),)))
+    return found
+
+
+def tagging(bench: Bench, model: Path, file: Path, threads: int) -> Child:
+    """Run ``duilian tag``."""
+    formats = ("--input-format", "segmented", "--format", "slash")
+    if file.name == "raw.txt":
+        formats = ("--input-format", "raw", "--format", "segmented")
+    return run_duilian("tag", model, file, "-o", bench.folder / "tagged.txt", *formats, "--threads", threads, "--quiet")
+
+
+def tag_pos(bench: Bench) -> list[Measurement]:
+    """Words from text file to text file, beside CRFsuite (one process; it has no threads)."""
+    model, file = bench.model("crf", "pos"), bench.file("words.txt")
+    count = sum(len(line.split()) for line in file.open(encoding="utf-8"))
+    tagging(bench, model, bench.file("line.txt"), 1)
+    ways: list[Callable[[], Child]] = [partial(tagging, bench, model, file, threads) for threads in (bench.threads, 1)]
+    if crfsuite.available():
+        theirs = bench.folder / "ap.crfsuite"
+        if not theirs.exists():
+            run_peer("train", "ap", bench.file("train.txt"), theirs, bench.sizes.model_epochs)
+        ways.append(partial(run_peer, "tag", theirs, file, bench.folder / "peer.txt"))
+    children = turns(bench.sizes.repeats, *ways)
+    peer = children[2] if len(children) > 2 else []
+    targets = (Target("figure", 400_000), Target("ratio", 3))
+    return [
+        Measurement(
+            "tag-pos",
+            f"crf pos, threads: {threads}",
+            "words/s",
+            tuple(count / child.wall for child in ours),
+            "crfsuite",
+            tuple(count / child.wall for child in peer),
+            goals,
+            {**costs(ours, peer), "words": count, "wall": [child.wall for child in ours]},
+        )
+        for threads, ours, goals in zip((bench.threads, 1), children, (targets, ()), strict=False)
+    ]
+
+
+def tag_seg(bench: Bench) -> list[Measurement]:
+    """Characters from raw text file to segmented text file."""
+    found = []
+    file = bench.file("raw.txt")
+    count = sum(len(line.rstrip("\n")) for line in file.open(encoding="utf-8"))
+    model = bench.model("perceptron", "seg")
+    tagging(bench, model, bench.file("line.txt"), 1)
+    ways: list[Callable[[], Child]] = [partial(tagging, bench, model, file, threads) for threads in (bench.threads, 1)]
+    children = turns(bench.sizes.repeats, *ways)
+    for threads, ours, goals in zip((bench.threads, 1), children, ((Target("figure", 2_000_000),), ()), strict=True):
+        found.append(
+            Measurement(
+                "tag-seg",
+                f"perceptron seg, threads: {threads}",
+                "characters/s",
+                tuple(count / child.wall for child in ours),
+                targets=goals,
+                details={**costs(ours, []), "characters": count, "wall": [child.wall for child in ours]},
+            )
+        )
+    return found
+
+
+_LOAD = """
+import sys, time
+began = time.perf_counter()
+from duilian import methods
+middle = time.perf_counter()
+methods.load(sys.argv[1])
+print(middle - began, time.perf_counter() - middle)
+"""
+
+
+def model_load(bench: Bench) -> list[Measurement]:
+    """A model file into memory, in a fresh process; and a whole command on one line of text."""
+    repeats = 2 * bench.sizes.repeats + 1
+    found = []
+    for method, task, line in (("crf", "pos", "line.txt"), ("perceptron", "seg", "raw.txt")):
+        model = bench.model(method, task)
+        size = model.stat().st_size / 1e6
+        runs = [run_child([sys.executable, "-c", _LOAD, model]).output.split() for _ in range(repeats)]
+        targets = (Target("figure", 0.5, True),)
+        loads = tuple(float(run[1]) for run in runs)
+        details = {"model_mb": size, "import_seconds": [float(run[0]) for run in runs]}
+        found.append(Measurement("model-load", f"load, {method} {task}", "s", loads, targets=targets, details=details))
+        if line == "line.txt":
+            whole = [tagging(bench, model, bench.file(line), 1).wall for _ in range(repeats)]
+            found.append(Measurement("model-load", f"tag one line, {method} {task}", "s", tuple(whole)))
+    return found
+
+
+def start(bench: Bench) -> list[Measurement]:
+    """``duilian --help``, from the shell's point of view."""
+    runs = tuple(run_duilian("--help").wall for _ in range(4 * bench.sizes.repeats + 1))
+    return [Measurement("help", "duilian --help", "s", runs, targets=(Target("figure", 0.3, True),))]

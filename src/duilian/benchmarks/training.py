@@ -1,0 +1,173 @@
+"""Training, epoch by epoch: ours and CRFsuite's take turns, on the same features, each on one thread, in CPU seconds.
+
+The first epoch of each is left out (calibration, cold caches). An epoch of ours is all that happens between two
+Progresses: the walk, its dropout, and the averaged model.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from duilian import methods
+from duilian.benchmarks import crfsuite
+from duilian.benchmarks.data import SIDE, Bench, lists
+from duilian.benchmarks.measure import Measurement, Target
+from duilian.corpus import Corpus
+from duilian.methods import Training
+from duilian.tagger import Tagger
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One epoch of ours: CPU seconds, units visited, score on dev if there is one."""
+
+    seconds: float
+    units: int
+    dev: float | None
+
+    @property
+    def rate(self) -> float:
+        """Units per second."""
+        return self.units / self.seconds
+
+
+def own_epochs(training: Training) -> Iterator[Epoch]:
+    """Walk through a training of ours as its loop does, the clock stopped while dev is scored."""
+    loop = training.loop
+    for number in range(1, loop.epochs + 1):
+        began = time.thread_time()
+        _, units = loop.learner.epoch(number)
+        model = loop.learner.current()
+        seconds = time.thread_time() - began
+        scores = {} if loop.score is None else loop.score(model)
+        yield Epoch(seconds, units, next(iter(scores.values()), None))
+
+
+def prepared(
+    method: str, corpus: Corpus, task: str, settings: Mapping[str, Any], n: int, dev: Corpus | None = None
+) -> Training:
+    """A training of n epochs, not begun."""
+    return methods.train(method, [methods.Side(SIDE, corpus, dev)], task, {**settings, "epochs": n})
+
+
+def beside(
+    bench: Bench, name: str, method: str, algorithm: str, corpus: Corpus, task: str, templates: str, target: Target
+) -> list[Measurement]:
+    """Epochs of ours, without dropout and with our defaults, and of CRFsuite, in turns."""
+    same: dict[str, Any] = {"templates": templates, "fold": False, "dropout": 0}
+    ways: dict[str, dict[str, Any]] = {"same features": same, "defaults": {"templates": templates}}
+    n = bench.sizes.epochs + 1
+    for settings in ways.values():
+        list(own_epochs(prepared(method, bench.warm(), task, settings, 1)))
+    walks = {way: own_epochs(prepared(method, corpus, task, settings, n)) for way, settings in ways.items()}
+    ours: dict[str, list[Epoch]] = {way: [] for way in ways}
+    theirs: list[float] = []
+    peer = _their_epochs(algorithm, corpus, task, n) if crfsuite.available() else iter(())
+    for _ in range(n):
+        theirs.extend(islice(peer, 1))
+        for way, walk in walks.items():
+            ours[way].append(next(walk))
+    list(peer)
+    units = ours["same features"][-1].units
+    return [
+        Measurement(
+            name,
+            f"{method} {task}, {way}",
+            "words/s" if task == "pos" else "characters/s",
+            tuple(epoch.rate for epoch in epochs[1:]),
+            f"crfsuite {algorithm}",
+            tuple(units / seconds for seconds in theirs[1:]),
+            (target,) if way == "same features" else (),
+            {"seconds": [one.seconds for one in epochs[1:]], "peer_seconds": theirs[1:], "settings": ways[way]},
+        )
+        for way, epochs in ours.items()
+    ]
+
+
+def _their_epochs(algorithm: str, corpus: Corpus, task: str, n: int) -> Iterator[float]:
+    if task == "pos":
+        return crfsuite.epochs(algorithm, *lists(corpus), crfsuite.li2015, n)
+    from duilian.lifting import label_units
+    from duilian.ragged import Ragged
+
+    labelled = label_units(corpus, corpus.layer(), task)
+    units = labelled.units
+    characters = Ragged(units.text[units.starts], units.sentences)
+    labels = Ragged(labelled.labels, units.sentences)
+    kept = [k for k, row in enumerate(labels) if len(row)]
+    sentences = [[chr(c) for c in characters[k].tolist()] for k in kept]
+    gold = [[labelled.names[c] for c in labels[k].tolist()] for k in kept]
+    return crfsuite.epochs(algorithm, sentences, gold, crfsuite.jiang2012, n)
+
+
+def train_crf(bench: Bench) -> list[Measurement]:
+    """Epochs of a CRF on words beside CRFsuite's l2sgd."""
+    corpus = bench.sentences(bench.sizes.train)
+    return beside(bench, "train-crf", "crf", "l2sgd", corpus, "pos", "li2015", Target("ratio", 3))
+
+
+def train_perceptron(bench: Bench) -> list[Measurement]:
+    """Epochs of the averaged perceptron on words beside CRFsuite's ap."""
+    corpus = bench.sentences(bench.sizes.train)
+    return beside(bench, "train-perceptron", "perceptron", "ap", corpus, "pos", "li2015", Target("ratio", 3))
+
+
+def train_segpos(bench: Bench) -> list[Measurement]:
+    """Epochs of the averaged perceptron on characters with joint labels beside CRFsuite's ap."""
+    corpus = bench.sentences(bench.sizes.joint)
+    return beside(bench, "train-segpos", "perceptron", "ap", corpus, "segpos", "jiang2012", Target("ratio", 4))
+
+
+def train_hmm(bench: Bench) -> list[Measurement]:
+    """Counting and tagging of the second-order HMM."""
+
+    def trained(corpus: Corpus) -> Tagger:
+        training = prepared("hmm", corpus, "pos", {}, 1)
+        list(training)
+        return training.tagger
+
+    trained(bench.warm()).tag(bench.warm())
+    corpus, dev = bench.sentences(bench.sizes.train), bench.parts[1]
+    counting, tagging = [], []
+    for _ in range(bench.sizes.repeats):
+        began = time.thread_time()
+        tagger = trained(corpus)
+        middle = time.thread_time()
+        tagger.tag(dev)
+        counting.append(len(corpus.layer()) / (middle - began))
+        tagging.append(len(dev.layer()) / (time.thread_time() - middle))
+    return [
+        Measurement("train-hmm", "hmm pos, counting", "words/s", tuple(counting)),
+        Measurement("train-hmm", "hmm pos, tagging in memory", "words/s", tuple(tagging)),
+    ]
+
+
+ROWS = {"dense": 0, "mixed": 0.1, "labels seen": 1}
+"""The setting ``full``: rows with at least this share of the labels hold all of them."""
+
+
+def rows(bench: Bench) -> list[Measurement]:
+    """Rows of weights that hold every label beside rows with the labels seen: speed, size, and accuracy on dev."""
+    found = []
+    corpus, dev = bench.sentences(bench.sizes.joint), bench.parts[1]
+    for method, task in (("crf", "pos"), ("perceptron", "pos"), ("perceptron", "segpos")):
+        trainings = {
+            name: prepared(method, corpus, task, {"full": full}, bench.sizes.epochs + 1, dev)
+            for name, full in ROWS.items()
+        }
+        together = zip(*map(own_epochs, trainings.values()), strict=True)
+        for (name, training), epochs in zip(trainings.items(), zip(*together, strict=True), strict=True):
+            details = {
+                "full": ROWS[name],
+                "features": training.about["features"],
+                "entries": training.about["entries"],
+                "dev": [epoch.dev for epoch in epochs],
+            }
+            unit = "words/s" if task == "pos" else "characters/s"
+            rates = tuple(epoch.rate for epoch in epochs[1:])
+            found.append(Measurement("rows", f"{method} {task}, {name}", unit, rates, details=details))
+    return found
