@@ -259,7 +259,7 @@ def sum_over_next(table: Any, next_: Any, runs: Any, beta: Any) -> None:
 
 @kernel
 def viterbi(node: Any, n: Any, trans: Any, start: Any, end: Any, runs: Any, best: Any, path: Any) -> Any:
-    """Best label sequence and its score. node (>= n, L), trans (L, L), start, end (L,); best (>= n, L) scratch; path (n,) out.
+    """Best label sequence, and its score. node (>= n, L), trans (L, L), start, end (L,); best scratch as node; path out.
 
     No back pointers are stored: the way back looks each step up again, L operations instead of L * L writes.
     """

@@ -91,7 +91,7 @@ class Method:
 
 
 class Training:
-    """A run of one method: iterate for Progress; ``tagger`` is the best so far; ``save_checkpoint`` at any time between.
+    """A run of one method: iterate for Progress; ``tagger`` is the best so far; ``save_checkpoint`` between epochs.
 
     loop:   the epochs
     finish: best model -> tagger

@@ -48,6 +48,9 @@ class CountingLearner:
         self.labelled, self.counting = labelled, Counting(**settings)
         self.model: Counted | None = None
 
+    def warm_up(self) -> None:
+        """Counting has few kernels, and they compile fast."""
+
     def epoch(self, number: int) -> tuple[float, int]:
         """Count everything; there is nothing to walk twice."""
         one = self.labelled

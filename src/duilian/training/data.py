@@ -38,7 +38,7 @@ class TrainingData:
 
 @kernel
 def thin(data: Any, offsets: Any, rate: Any, seed: Any, out: Any, out_offsets: Any) -> Any:
-    """Leave each row out with probability rate; returns how many stay. data (n,), offsets (U + 1,) -> out and its own."""
+    """Leave each row out with probability rate: data (n,), offsets (U + 1,) -> out and its; gives how many stay."""
     state = (np.uint64(seed) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     limit = np.uint64(rate * 2.0**32)
     n = 0

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from duilian.errors import DuilianError
 from duilian.models.chain import Chain
+from duilian.models.weights import Features
 from duilian.training.data import TrainingData, dropout, shuffled
 from duilian.training.online import online_pass
 from duilian.training.sgd import Steps, blend, crf_steps
@@ -20,6 +21,9 @@ from duilian.training.sgd import Steps, blend, crf_steps
 
 class Learner(Protocol):
     """What the training loop needs."""
+
+    def warm_up(self) -> None:
+        """Compile every kernel that an epoch needs, and change nothing."""
 
     def epoch(self, number: int) -> tuple[float, int]:
         """Walk the data once; the objective, and how many units were visited."""
@@ -65,6 +69,14 @@ class CrfLearner:
                 self.decay, self.rates, self.table_rate,
             )
         )  # fmt: skip
+
+    def warm_up(self) -> None:
+        """A walk over no sentences."""
+        parts = (self.weights, self.trans, self.start, self.end)
+        self._walk(np.zeros(0, np.int64), self.data.features, 0.0, parts, self.steps)
+        for mean, part in zip(self.means, parts, strict=True):
+            blend(mean.reshape(-1)[:0], part.reshape(-1)[:0], 1.0, 0.0)
+        _warm_up_dropout(self.settings)
 
     def calibrate(self) -> float:
         """The rate that serves a sample best after one walk: 0.1, doubled or halved while that helps (CRFsuite)."""
@@ -164,13 +176,23 @@ class OnlineLearner:
         data, settings = self.data, self.settings
         features = dropout(data.features, settings["dropout"], self.seed * 1000 + number, self._room)
         order = shuffled(len(data), self.seed, number, settings["sample"])
+        wrong = self._walk(order, features)
+        self.now += len(order)
+        return -float(wrong), int(np.diff(data.sentences)[order].sum())
+
+    def warm_up(self) -> None:
+        """A pass over no sentences."""
+        self._walk(np.zeros(0, np.int64), self.data.features)
+        _warm_up_dropout(self.settings)
+
+    def _walk(self, order: Any, features: Any) -> int:
+        data, settings = self.data, self.settings
         wrong = online_pass(
             self.chain.rows.sparse(self.weights), self.sums, self.table, self.table_sums, self.chain.runs, features,
             data.labels, data.sets.data, data.sets.offsets, data.sentences, order, int(self.now[0]),
             settings.get("C", 0.0),
         )  # fmt: skip
-        self.now += len(order)
-        return -float(wrong), int(np.diff(data.sentences)[order].sum())
+        return int(wrong)
 
     def current(self) -> Chain:
         """The averaged model; dropped features count fully again."""
@@ -195,6 +217,12 @@ class OnlineLearner:
     def restore(self, tensors: dict[str, NDArray[Any]]) -> None:
         """Take up where ``tensors`` left off."""
         restore(self.tensors(), tensors)
+
+
+def _warm_up_dropout(settings: dict[str, Any]) -> None:
+    if settings["dropout"] > 0:
+        none = Features(np.zeros(0, np.int32), np.zeros(1, np.int64))
+        dropout(none, 0.5, 0, [])
 
 
 def restore(into: dict[str, NDArray[Any]], tensors: dict[str, NDArray[Any]]) -> None:

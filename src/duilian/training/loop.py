@@ -73,6 +73,7 @@ class Loop:
         )
 
     def __iter__(self) -> Iterator[Progress]:
+        self.learner.warm_up()
         while not self.done:
             yield self.step()
 

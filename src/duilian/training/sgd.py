@@ -4,9 +4,9 @@
 
 A sentence whose labels are all known is the case of one allowed sequence. The L2 term shrinks a scalar beside the
 weights, so that a step touches only the rows of its batch; the rate is eta / (1 + eta * lambda * steps), with
-lambda = c2 / N, as in CRFsuite's l2sgd, and eta is calibrated on a sample unless it is given. A row's step is divided by the square root
-of how often its feature occurs (``row_rates``): a feature that is there at every unit sums up a batch of gradients, and
-without this the rate that it bears is too small for all others.
+lambda = c2 / N, as in CRFsuite's l2sgd, and eta is calibrated on a sample unless it is given. A row's step is divided
+by the square root of how often its feature occurs (``learners.row_rates``): a feature that is there at every unit sums
+up a batch of gradients, and without this the rate that it bears is too small for all others.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def careful(node: Any, n: Any, trans: Any, start: Any, end: Any, scale: Any, run
     top = exponentials64(node.astype(np.float64), n, psi)
     e_end = np.exp(end.astype(np.float64) * scale)
     log_z = top + forward(psi, n, table, np.exp(start.astype(np.float64) * scale), e_end, runs, wide, norm)
-    if not np.isfinite(log_z):
+    if not -np.inf < log_z < np.inf:
         return log_z
     backward(psi, n, table, e_end, runs, wide, norm, beta, next_, sums, 0.0)
     for t in range(n):
@@ -145,7 +145,7 @@ def crf_steps(
             pairs[:] = 0
             top = exponentials(here, n, psi, bits, power)
             log_z = forward(psi, n, table, e_start, e_end, runs, alpha, norm) + top
-            if np.isfinite(log_z):
+            if -np.inf < log_z < np.inf:
                 backward(psi, n, table, e_end, runs, alpha, norm, beta, next_, pairs, eps)
                 if n > 1:  # a single unit takes no step, and 0 times a table that overflowed is not 0
                     for i in range(n_labels):
@@ -153,7 +153,7 @@ def crf_steps(
                             pairs[i, j] *= table[i, j]
             else:
                 log_z = careful(here, n, trans, start, end, scale, runs, alpha, pairs)
-            if not np.isfinite(log_z):
+            if not -np.inf < log_z < np.inf:
                 here[:] = 0
                 steps.skipped[0] += 1
                 continue
@@ -169,7 +169,7 @@ def crf_steps(
                 constrain(free, first, last, labels, set_data, set_offsets)
                 more[:] = 0
                 goal = careful(free[:n], n, trans, start, end, scale, runs, alpha, more)
-                if not np.isfinite(goal):
+                if not -np.inf < goal < np.inf:
                     here[:] = 0
                     continue
                 counts += more
