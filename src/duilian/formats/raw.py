@@ -32,7 +32,8 @@ def read(block: Block, layer: str | None, options: ReadOptions) -> Corpus:
     begins, stops = tokens.lines[:-1], line_contents(points, tokens.lines)
     text = gather(fixed(points, np.uint32), fixed(begins, np.int64), fixed(stops, np.int64))
     edges = offsets_of(stops - begins)
-    shift = np.repeat(edges[:-1] - begins, np.diff(tokens.offsets))
+    line = np.repeat(np.arange(len(begins), dtype=np.int32), np.diff(tokens.offsets))
+    shift = edges[line] - begins[line]
     units = Units(text, edges, tokens.offsets, tokens.starts + shift, tokens.ends + shift)
     corpus = Corpus(text, edges, (tagged(units, name),))
     if options.keep_source:

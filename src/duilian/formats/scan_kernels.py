@@ -83,6 +83,23 @@ def scan_tokens(raw: Any, wide: Any) -> Any:
 
 
 @kernel
+def trim_lines(raw: Any, lines: Any) -> Any:
+    """Where each line ends without its line feed and without one carriage return before that.
+
+    raw (n,), lines (n_lines + 1,) where each begins -> ends (n_lines,) int64. Called by tokens.line_contents.
+    """
+    ends = np.empty(len(lines) - 1, np.int64)
+    for k in range(len(ends)):
+        end = lines[k + 1]
+        if end > lines[k] and raw[end - 1] == NEWLINE:
+            end -= 1
+        if end > lines[k] and raw[end - 1] == 13:
+            end -= 1
+        ends[k] = end
+    return ends
+
+
+@kernel
 def last_mark(raw: Any, starts: Any, ends: Any, mark: Any) -> Any:
     """The last place of a code point in each token, -1 where it has none.
 

@@ -60,11 +60,9 @@ def split_faults(points: Points, tokens: Tokens, marks: Ints, mark: str) -> Iter
 
 def line_contents(points: Points, lines: Ints) -> Ints:
     """Where each line ends, its line feed and one carriage return before it left out."""
-    ends = lines[1:].copy()
-    if len(ends):
-        ends -= points[ends - 1] == 10
-        full = ends > lines[:-1]
-        ends[full] -= points[ends[full] - 1] == 13
+    from duilian.formats.scan_kernels import trim_lines
+
+    ends: Ints = trim_lines(fixed(points, np.uint32), fixed(lines, np.int64))
     return ends
 
 
