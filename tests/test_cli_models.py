@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import duilian.cli.demo
 import duilian.cli.train
 from duilian.cli import main
 
@@ -264,6 +265,37 @@ def test_evaluate_a_model(run: Run, folder: Path, task: str, keys: set[str]) -> 
     assert found["oov_recall"] is None, "all words were seen in training"
     assert run("evaluate", folder / task, folder / "train.txt", "--side", "mine", "--json")[1] == out
     assert run("evaluate", folder / task, folder / "train.txt", "--side", "other")[0] == 2
+
+
+def test_inspect_shows_what_a_model_holds(run: Run, folder: Path) -> None:
+    found = json.loads(run("inspect", folder / "pos", "--strongest", 2, "--json")[1])["models"][str(folder / "pos")]
+    assert (found["method"], found["task"]) == ("perceptron", "pos")
+    assert found["sides"]["mine"]["tags"] == ["a", "ns", "r", "v", "w"]
+    assert found["sides"]["mine"]["words"] == 7
+    assert found["settings"]["epochs"] == 10
+    assert all(len(entries) == 2 for entries in found["strongest_transitions"].values())
+    weights = [entry["weight"] for entry in found["strongest_transitions"]["r"]]
+    assert weights == sorted(weights, reverse=True)
+    out = run("inspect", folder / "pos", folder / "gold.txt")[1]
+    assert "side mine: 5 tags, 7 words of training" in out
+    assert "sentences" in out
+
+
+def test_the_demonstration_goes_all_the_way(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = dict.fromkeys(("all", "train", "dev"), folder / "train.txt")
+    monkeypatch.setattr(duilian.cli.demo, "get_dataset", lambda *_, **__: parts)
+    code, out, err = run("demo", "--out", tmp_path / "demo", "--quiet", "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found["crf-pos"]["scores"]["accuracy"] == found["crf-pos"]["train"]["dev"]["pku"]
+    assert found["perceptron-seg"]["scores"]["ws"]["f"] == 100
+    assert found["compare"]["p_value"] <= 1
+    assert "/" in found["sample"]
+    out = run("demo", "--out", tmp_path / "demo", "--quiet")[1]
+    commands = [line.split()[2] for line in out.splitlines() if line.startswith("$ duilian")]
+    assert set(commands) == {"data", "train", "evaluate", "compare"}
 
 
 def test_a_damaged_model_is_a_clear_error(run: Run, folder: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import duilian
-from duilian.cli import compare, data, evaluate, inspect, tag, train
+from duilian.cli import bench, compare, data, demo, evaluate, inspect, tag, train
 
 app = typer.Typer(
     name="duilian",
@@ -20,12 +20,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
+app.command("demo")(demo.command)
 app.add_typer(data.app, name="data")
 app.command("inspect")(inspect.command)
 app.command("train")(train.command)
 app.command("tag")(tag.command)
 app.command("evaluate")(evaluate.command)
 app.command("compare")(compare.command)
+app.command("bench")(bench.command)
 
 
 @app.callback(invoke_without_command=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +17,7 @@ def command(
     files: Annotated[list[str], typer.Argument(metavar="FILE|MODEL...", help="Corpora FILE[#LAYER], or models.")],
     strongest: Annotated[
         int,
-        typer.Option("--strongest", metavar="N", help="Of a model, show the N strongest weights of each label.", min=0),
+        typer.Option("--strongest", metavar="N", help="Of a model, the N strongest transitions of each label.", min=0),
     ] = 5,
     format: Format = "auto",
     encoding: Encoding = "utf-8",
@@ -28,7 +29,7 @@ def command(
     """Show what a corpus or a model holds.
 
     Of a corpus: sizes, lengths, tags, which standards fit, and what is odd in it. Of several: also what each shares
-    with the first one. Of a model: standards, features, and the strongest weights by name.
+    with the first one. Of a model: standards, settings, templates, and the strongest transitions.
 
     \b
     Examples:
@@ -72,10 +73,43 @@ def inspect_corpora(files: list[str], reading: Reading) -> dict[str, Any]:
 
 
 def inspect_model(file: str, strongest: int = 5) -> dict[str, Any]:
-    """What a model file says of itself."""
-    from duilian.tagger import Tagger
+    """What a model file says of itself, and the strongest transitions of its chain if it is one."""
+    from duilian import methods
 
-    return Tagger.load(file).describe(strongest)
+    tagger = methods.load(file)
+    _, tensors = tagger.parts()
+    found: dict[str, Any] = {
+        "method": tagger.method,
+        "task": tagger.task,
+        "bytes": Path(file).stat().st_size,
+        "numbers": sum(int(tensor.size) for tensor in tensors.values()),
+        "sides": {
+            info.name: {
+                "standard": info.standard.name if info.standard else None,
+                "licence": info.licence or None,
+                "words": len(info.words),
+                "tags": list(info.tags),
+            }
+            for info in tagger.sides
+        },
+        **{key: value for key, value in tagger.about.items() if key != "history"},
+    }
+    chain = getattr(tagger, "chain", None)
+    if chain is not None and strongest:
+        found["templates"] = list(chain.featurizer.table.texts)
+        found["strongest_transitions"] = strongest_transitions(chain, strongest)
+    return found
+
+
+def strongest_transitions(chain: Any, n: int) -> dict[str, list[dict[str, Any]]]:
+    """Label -> the labels that its weights most want behind it."""
+    import numpy as np
+
+    found = {}
+    for name, row in zip(chain.names, chain.trans, strict=True):
+        order = np.argsort(-row, kind="stable")[:n].tolist()
+        found[name] = [{"next": chain.names[k], "weight": float(row[k])} for k in order if np.isfinite(row[k])]
+    return found
 
 
 def print_corpus(file: str, facts: dict[str, Any]) -> None:
@@ -120,12 +154,19 @@ def print_overlap(pair: dict[str, Any]) -> None:
 def print_model(file: str, model: dict[str, Any]) -> None:
     """What a model holds, as a person reads it."""
     typer.echo(file)
-    print_table([("", key.replace("_", " "), _short(value)) for key, value in model.items() if key != "strongest"])
-    for side, labels in model.get("strongest", {}).items():
-        typer.echo(f"  strongest weights, side {side}")
-        print_table([("", "", label, *entry) for label, entries in labels.items() for entry in entries])
+    nested = ("sides", "strongest_transitions")
+    print_table([("", key.replace("_", " "), _short(value)) for key, value in model.items() if key not in nested])
+    for name, side in model["sides"].items():
+        typer.echo(f"  side {name}: {len(side['tags'])} tags, {side['words']:,} words of training")
+        print_table([("", "", key, _short(value)) for key, value in side.items() if key != "words" and value])
+    if "strongest_transitions" in model:
+        typer.echo("  strongest transitions")
+        for label, entries in model["strongest_transitions"].items():
+            typer.echo(f"    {label}: " + ", ".join(f"{entry['next']} {entry['weight']:+.2f}" for entry in entries))
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        value = [f"{key}={item}" for key, item in value.items()]
     text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     return text if len(text) <= 200 else text[:199] + "…"

@@ -191,7 +191,8 @@ class Job:
         """The format of the input; where that has no place for words or tags, a plain one that has."""
         from duilian import formats
 
-        given = corpus.source.format if corpus.source is not None else "raw"
+        given = formats.find(corpus.source.format if corpus.source is not None else "raw")
         if self.tagger.task == "seg":
-            return "segmented" if given == "raw" else given
-        return given if formats.find(given).keeps_tags else "slash"
+            holds = given.name != "raw" and ("unknown" in given.holds or not given.keeps_tags)
+            return given.name if holds else "segmented"
+        return given.name if given.keeps_tags else "slash"
