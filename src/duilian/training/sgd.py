@@ -22,6 +22,9 @@ from duilian.models.weights import add, score
 EPSILON = 1e-9
 """Labels with a smaller marginal are left out of the expected transitions: less than float32 resolves."""
 
+LIMIT = 80.0
+"""Transitions of a larger size go to ``careful``: their exponentials come near the ends of float32."""
+
 
 class Steps(NamedTuple):
     """Numbers that the walk carries along, as arrays of one: steps taken, scale of the weights, and
@@ -56,6 +59,16 @@ def careful(node: Any, n: Any, trans: Any, start: Any, end: Any, scale: Any, run
         for j in range(n_labels):
             pairs[i, j] += sums[i, j] * table[i, j]
     return log_z
+
+
+@kernel
+def any_beyond(values: Any, scale: Any) -> Any:
+    """Whether scale times any of the values, other than -inf, is beyond LIMIT. values (n,)."""
+    for k in range(len(values)):
+        size = abs(values[k] * scale)
+        if size > LIMIT and size < np.inf:
+            return True
+    return False
 
 
 @kernel
@@ -104,6 +117,7 @@ def crf_steps(
     for b in range(0, len(order), batch):
         stop = min(b + batch, len(order))
         scale = f(steps.scale[0])
+        wide = any_beyond(trans.reshape(-1), scale) or any_beyond(start, scale) or any_beyond(end, scale)
         for i in range(n_labels):
             for j in range(n_labels):
                 next_[j] = trans[i, j] * scale
@@ -143,8 +157,10 @@ def crf_steps(
             else:
                 free[:n] = here
             pairs[:] = 0
-            top = exponentials(here, n, psi, bits, power)
-            log_z = forward(psi, n, table, e_start, e_end, runs, alpha, norm) + top
+            log_z = -np.inf
+            if not wide:
+                top = exponentials(here, n, psi, bits, power)
+                log_z = forward(psi, n, table, e_start, e_end, runs, alpha, norm) + top
             if -np.inf < log_z < np.inf:
                 backward(psi, n, table, e_end, runs, alpha, norm, beta, next_, pairs, eps)
                 if n > 1:  # a single unit takes no step, and 0 times a table that overflowed is not 0
