@@ -366,7 +366,7 @@ def _plain(data: bytes) -> bytes:
     """The file without compression; several members one after the other."""
     if data.startswith(b"\x1f\x8b"):
         return gzip.decompress(data)
-    return lzma.decompress(data) if data.startswith(b"\xfd7zXZ\x00") else data
+    return lzma.decompress(data.rstrip(b"\0")) if data.startswith(b"\xfd7zXZ\x00") else data
 
 
 def _hold_together(corpus: Corpus) -> None:

@@ -193,8 +193,12 @@ def tagged(units: Units, name: str, tags: tuple[str, ...] = (), labels: Any = No
 
 def quote(points: Points, begin: int, end: int, limit: int = 40) -> str:
     """A place of the file as a message shows it."""
-    text = decode(points[begin : min(end, begin + limit)])
-    return repr(text) if end - begin <= limit else repr(text)[:-1] + "...'"
+    return short(decode(points[begin : min(end, begin + limit + 1)]), limit)
+
+
+def short(text: str, limit: int = 40) -> str:
+    """A text as a message shows it: quoted, and not for ever."""
+    return repr(text) if len(text) <= limit else repr(text[:limit] + "...")
 
 
 def one_layer(layer: str | None, has: tuple[str, ...], format: str) -> str:

@@ -85,7 +85,7 @@ def strip_brackets(raw: Any, starts: Any, ends: Any, offsets: Any, flagged: Any)
     """Take the brackets off tokens: what is left of each, and the compounds.
 
     raw (n,); starts, ends (m,); offsets (n_lines + 1,) tokens of lines; flagged: numbers of the tokens with brackets
-    -> new starts and ends (m,), words (m,) bool, which are more than brackets; compounds (4, c): first token, last token,
+    -> new starts and ends (m,), words (m,) bool, which are more than brackets; compounds (4, c): first and last token,
     span of the label; faults (3, f): line, place, reason, one at most for a line. Called by slash.
     """
     starts = starts.copy()

@@ -29,6 +29,7 @@ from duilian.formats.base import (
     mended,
     number,
     one_layer,
+    short,
     tagged,
     with_source,
 )
@@ -81,18 +82,18 @@ def pair_of(tags: str, bundles: str) -> Pair | str:
     if tags != "_":
         parts = tags.split("^")
         if len(parts) != 2 or not all(parts):
-            return f"expected TAG^TAG with * for an open side in column 4, found {tags!r}."
+            return f"expected TAG^TAG with * for an open side in column 4, found {short(tags)}."
         sides = [None if part == "*" else part for part in parts]
     if bundles == "_":
         return sides[0], sides[1]
     allowed = [bundle.split("^") for bundle in bundles.split("_")]
     if any(len(bundle) != 2 or not all(bundle) or "*" in bundle for bundle in allowed):
-        return f"expected bundles TAG^TAG joined by _ in column 10, found {bundles[:60]!r}."
+        return f"expected bundles TAG^TAG joined by _ in column 10, found {short(bundles)}."
     fitting = [
         bundle for bundle in allowed if all(side in (None, tag) for side, tag in zip(sides, bundle, strict=True))
     ]
     if not fitting:
-        return f"column 10 allows no bundle that has the tags {tags!r} of column 4."
+        return f"column 10 allows no bundle that has the tags {short(tags)} of column 4."
     first, second = (
         frozenset(bundle[k] for bundle in fitting) if side is None else side for k, side in enumerate(sides)
     )
@@ -204,7 +205,7 @@ def write(corpus: Corpus, layer: str | None, options: WriteOptions) -> str:
             check_tags(side, "coupled10", lambda tag: any(c in tag for c in "^_*\t\n\r"))
             for k in np.unique(side.sets.data).tolist():
                 if any(c in side.tags[k] for c in "^_*\t\n\r"):
-                    raise UsageError(f"coupled10 cannot hold the tag {side.tags[k]!r}. Use --format jsonl.")
+                    raise UsageError(f"coupled10 cannot hold the tag {short(side.tags[k])}. Use --format jsonl.")
             if not alike(side, chosen):
                 raise UsageError("coupled10 needs both sides on the same words; these differ. Use --format jsonl.")
     source = corpus.source if corpus.source is not None and corpus.source.format == "coupled10" else None

@@ -17,7 +17,7 @@ import numpy as np
 
 from duilian.corpus import UNKNOWN, Corpus, Layer, decode, encode
 from duilian.errors import UsageError
-from duilian.formats.base import Block, Fault, Format, Points, ReadOptions, mended, with_source
+from duilian.formats.base import Block, Fault, Format, Points, ReadOptions, mended, short, with_source
 from duilian.formats.jsonl_writing import write
 from duilian.ragged import Ragged, offsets_of
 
@@ -68,8 +68,8 @@ class Side:
         """The number of a tag."""
         known = self.tags.get(value) if isinstance(value, str) else None
         if known is None:
-            if not text_of(value, f"a label of side {name!r}"):
-                raise Wrong(f"side {name!r} has an empty label.")
+            if not text_of(value, f"a label of side {short(name)}"):
+                raise Wrong(f"side {short(name)} has an empty label.")
             known = self.tags[value] = len(self.tags)
         return known
 
@@ -79,7 +79,7 @@ class Side:
             return UNKNOWN
         if isinstance(value, list):
             if not value:
-                raise Wrong(f"side {name!r} has an empty list of labels; unknown is null.")
+                raise Wrong(f"side {short(name)} has an empty list of labels; unknown is null.")
             members = frozenset(self.tag(item, name) for item in value)
             return self.sets.setdefault(members, -2 - len(self.sets))
         return self.tag(value, name)
@@ -87,19 +87,19 @@ class Side:
     def add(self, name: str, value: Any, at: int, length: int, with_labels: bool) -> None:
         """One more sentence, whose text begins at ``at``. Nothing is added if anything is wrong."""
         if not isinstance(value, dict):
-            raise Wrong(f"side {name!r}: expected an object, found {json.dumps(value)[:40]}.")
+            raise Wrong(f"side {short(name)}: expected an object, found {json.dumps(value)[:40]}.")
         units = value.get("units")
         if not isinstance(units, list):
-            raise Wrong(f"side {name!r} has no list of units.")
+            raise Wrong(f"side {short(name)} has no list of units.")
         starts, ends = array("q"), array("q")
         before = 0
         for unit in units:
             if not (isinstance(unit, list) and len(unit) == 2 and type(unit[0]) is int and type(unit[1]) is int):
-                raise Wrong(f"side {name!r}: expected units [begin, end], found {json.dumps(unit)[:40]}.")
+                raise Wrong(f"side {short(name)}: expected units [begin, end], found {json.dumps(unit)[:40]}.")
             begin, end = unit
             if not before <= begin < end <= length:
                 raise Wrong(
-                    f"side {name!r}: unit [{begin}, {end}] is empty, out of order, or outside of a text of "
+                    f"side {short(name)}: unit [{begin}, {end}] is empty, out of order, or outside of a text of "
                     f"{length} characters."
                 )
             before = begin
@@ -110,19 +110,19 @@ class Side:
         if given is not None:
             if not isinstance(given, list) or len(given) != len(units):
                 found = len(given) if isinstance(given, list) else json.dumps(given)[:40]
-                raise Wrong(f"side {name!r}: expected {len(units)} labels, one for each unit, found {found}.")
+                raise Wrong(f"side {short(name)}: expected {len(units)} labels, one for each unit, found {found}.")
             if with_labels:
                 labels = array("i", [self.label(item, name) for item in given])
         confidence = value.get("confidence")
         if confidence is not None:
             if not isinstance(confidence, list) or len(confidence) != len(units):
-                raise Wrong(f"side {name!r}: expected {len(units)} confidences, one for each unit.")
+                raise Wrong(f"side {short(name)}: expected {len(units)} confidences, one for each unit.")
             for item in confidence:
                 if item is not None and not (type(item) in (int, float) and 0 <= item <= 1):
-                    raise Wrong(f"side {name!r}: expected confidences from 0 to 1, found {json.dumps(item)[:40]}.")
+                    raise Wrong(f"side {short(name)}: expected confidences from 0 to 1, found {json.dumps(item)[:40]}.")
         standard = value.get("standard")
         if standard is not None:
-            self.standard = text_of(standard, f"the standard of side {name!r}")
+            self.standard = text_of(standard, f"the standard of side {short(name)}")
         if confidence is not None and self.confidence is None:
             self.confidence = array("f", [np.nan]) * len(self.starts)
         if self.confidence is not None:
@@ -225,8 +225,8 @@ def read(block: Block, layer: str | None, options: ReadOptions) -> Corpus:
     names[:] = list(known)
     if layer is not None and layer not in known:
         if len(found.lengths):
-            has = ", ".join(known) or "no sides at all"
-            raise UsageError(f"{block.where} has no side {layer!r}; it has {has}.")
+            has = ", ".join(map(short, [*known][:20])) or "no sides at all"
+            raise UsageError(f"{block.where} has no side {short(layer)}; it has {has}.")
         found.sides[layer] = Side(0)
         known[layer] = None
     order = sorted(known, key=lambda name: name != layer)
@@ -264,11 +264,11 @@ def explain(line: str) -> tuple[str, str]:
     except Wrong as error:
         return str(error), "docs/formats.md has the schema."
     except json.JSONDecodeError as error:
-        return f"no JSON: {error.msg} at character {error.pos + 1}: {line[error.pos : error.pos + 30]!r}.", ""
+        return f"no JSON: {error.msg} at character {error.pos + 1}: {short(line[error.pos : error.pos + 41])}.", ""
     except RecursionError:
         return "brackets nested too deep.", "docs/formats.md has the schema."
     except ValueError as error:
-        return f"no JSON: {str(error)[:80]!r}.", ""
+        return f"no JSON: {short(str(error), 80)}.", ""
     return "a line that cannot be read.", "docs/formats.md has the schema."
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from duilian.corpus import UNKNOWN, Corpus, Layer, Source, decode, encode, with_tags
 from duilian.errors import UsageError
-from duilian.formats.base import Ints, Points, fixed
+from duilian.formats.base import Ints, Points, fixed, short
 from duilian.ragged import offsets_of, ranges
 
 ASCII_SPACE, ANY_SPACE, TAB_OR_LINE_END = 0, 1, 2
@@ -189,7 +189,7 @@ def check_labels(corpus: Corpus, layer: Layer, format: str, unknown: bool = Fals
         assert isinstance(label, frozenset)
         raise UsageError(
             f"{format} cannot hold several allowed labels, and {place(corpus, layer, unit)} has "
-            f"{' '.join(sorted(label))}. {others('sets')}"
+            f"{short(' '.join(sorted(label)))}. {others('sets')}"
         )
 
 
@@ -214,7 +214,7 @@ def check_tags(layer: Layer, format: str, wrong: Callable[[str], bool]) -> None:
         tag = layer.tags[k]
         if not tag or wrong(tag):
             raise UsageError(
-                f"{format} cannot hold the tag {tag!r}: it would be read back as something else. Use jsonl."
+                f"{format} cannot hold the tag {short(tag)}: it would be read back as something else. Use jsonl."
             )
 
 
@@ -225,7 +225,7 @@ def check_confidence(layer: Layer, wanted: bool, format: str, holds: bool) -> ND
     if not holds:
         raise UsageError(f"{format} has no place for confidences. {others('confidence')}")
     if layer.confidence is None:
-        raise UsageError(f"layer {layer.name!r} has no confidences to write")
+        raise UsageError(f"layer {short(layer.name)} has no confidences to write")
     return layer.confidence
 
 
@@ -233,9 +233,7 @@ def place(corpus: Corpus, layer: Layer, unit: int) -> str:
     """A unit as a message shows it."""
     sentence = int(np.searchsorted(layer.offsets, unit, side="right")) - 1
     word = decode(corpus.text[layer.starts[unit] : layer.ends[unit]])
-    if len(word) > 40:
-        word = word[:40] + "..."
-    return f"word {unit - int(layer.offsets[sentence]) + 1} of sentence {sentence + 1}, {word!r},"
+    return f"word {unit - int(layer.offsets[sentence]) + 1} of sentence {sentence + 1}, {short(word)},"
 
 
 def confidences(values: NDArray[np.float32]) -> tuple[list[str], Ints]:
