@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
