@@ -51,13 +51,19 @@ SHARED = (
 CRF = (
     *SHARED,
     Setting("batch", 5, "sentences in a step", low=1),
-    Setting("c2", 0.1, "weight of the L2 term", low=0),
-    Setting("common", 100.0, "occurrences above which the step of a feature shrinks", low=1e-6),
+    Setting("c2", 0.01, "weight of the L2 term", low=0),
+    Setting("common", 10.0, "occurrences above which the step of a feature shrinks", low=1e-6),
     Setting("eta", 0.0, "learning rate; 0 calibrates it on a sample", low=0),
     Setting("dropout", 0.3, "share of features left out at random while training", low=0, high=0.9),
 )
 PERCEPTRON = (*SHARED, Setting("dropout", 0.2, "share of features left out at random while training", low=0, high=0.9))
-PA = (*PERCEPTRON, Setting("C", 0.01, "aggressiveness: no step is longer", low=1e-6))
+PA = (
+    *PERCEPTRON,
+    Setting("C", 0.01, "aggressiveness: no step is longer", low=1e-6),
+    Setting(
+        "margin", "errors", "by how much gold has to win: by 1, or by the number of errors", choices=("one", "errors")
+    ),
+)
 
 
 def template_lines(name: str, task: str) -> tuple[str, ...]:
