@@ -233,13 +233,16 @@ def concatenate(corpora: Sequence[Corpus]) -> Corpus:
 
 
 def with_tags(layer: Layer, tags: Sequence[str]) -> Layer:
-    """The same labels over another list of tags; a tag that the list lacks becomes unknown."""
+    """The same labels over another list of tags, sets sorted; a tag that the list lacks becomes unknown."""
     number = {tag: k for k, tag in enumerate(tags)}
     table = np.array([number.get(tag, UNKNOWN) for tag in layer.tags] or [UNKNOWN], dtype=np.int32)
     labels = np.where(layer.labels >= 0, table[np.maximum(layer.labels, 0)], layer.labels).astype(np.int32)
     known = table[layer.sets.data] if len(layer.sets.data) else np.zeros(0, np.int32)
     keep = known >= 0
-    sets = Ragged(known[keep], offsets_of(keep)[layer.sets.offsets])
+    offsets = offsets_of(keep)[layer.sets.offsets]
+    row = np.repeat(np.arange(len(layer.sets)), np.diff(offsets))
+    known = known[keep]
+    sets = Ragged(known[np.lexsort((known, row))], offsets)
     if len(sets):
         empty = np.flatnonzero(sets.lengths == 0)
         labels[np.isin(-2 - labels, empty) & (labels <= -2)] = UNKNOWN

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from duilian.corpus import UNKNOWN, Corpus, Layer
 from duilian.ragged import Ragged, offsets_of, ranges
-from duilian.standards.schemes import DEFAULT, grammar, join_label, parse_labels, prefixes_of, scheme, words_of
+from duilian.standards.schemes import DEFAULT, SINGLE, grammar, join_label, parse_labels, prefixes_of, scheme, words_of
 
 TASKS = ("pos", "seg", "segpos")
 """pos: tags over given words. seg: where words begin and end. segpos: both at once, as labels of characters."""
@@ -99,7 +99,11 @@ def units_of(corpus: Corpus, layer: Layer | None, task: str) -> Units:
 
 
 def label_units(corpus: Corpus, layer: Layer, task: str, scheme_name: str = DEFAULT) -> Labelled:
-    """Units and labels of a layer, as the task sees them; names are those that occur."""
+    """Units and labels of a layer, as the task sees them.
+
+    Names are those that occur, and the single character if it does not: without it some texts could not be cut at all.
+    A word without a tag may have all that occur; where no tag is known, all that the layer lists.
+    """
     if task == "pos":
         used = np.union1d(layer.labels[layer.labels >= 0], layer.sets.data).astype(np.int64)
         names = [layer.tags[k] for k in used]
@@ -116,7 +120,7 @@ def label_units(corpus: Corpus, layer: Layer, task: str, scheme_name: str = DEFA
         labels[covered] = prefix
         return relabel(
             Labelled(units, way.prefixes, labels, Ragged(np.zeros(0, np.int32), np.zeros(1, np.int64))),
-            sorted(way.prefixes[k] for k in np.unique(prefix)),
+            sorted(way.prefixes[k] for k in np.union1d(prefix, way.roles[SINGLE])),
         )
     names = [join_label(p, tag) for tag in layer.tags for p in way.prefixes]
     tag = layer.labels[word]
@@ -131,10 +135,15 @@ def label_units(corpus: Corpus, layer: Layer, task: str, scheme_name: str = DEFA
             rows.append((tags * n_prefixes + key[1]).astype(np.int32))
         joint[at] = numbers[key]
     labels[covered] = joint
-    used = np.unique(labels[labels >= 0])
     whole = Labelled(units, tuple(names), labels, Ragged.from_rows(rows, np.int32))
-    allowed = np.union1d(used, whole.sets.data) if rows and not len(used) else used
-    return relabel(whole, sorted(names[k] for k in allowed))
+    given = [rows[-2 - number] for (tag_number, _), number in numbers.items() if tag_number != UNKNOWN]
+    used = np.unique(np.concatenate([labels[labels >= 0], *given]))
+    if not len(used):
+        used = np.unique(whole.sets.data)
+    single = int(way.roles[SINGLE])
+    if not np.any(used % n_prefixes == single):
+        used = np.union1d(used, used // n_prefixes * n_prefixes + single)
+    return relabel(whole, sorted(names[k] for k in used))
 
 
 def relabel(labelled: Labelled, names: Sequence[str]) -> Labelled:

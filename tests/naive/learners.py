@@ -102,27 +102,43 @@ def difference(sentence: Sentence, gold: Labelling, pred: Labelling) -> Counter[
     return Counter({name: count for name, count in change.items() if count})
 
 
-def pa_update(sentence: Sentence, weights: Weights, n_labels: int, c: float) -> tuple[Counter[Parameter], float]:
-    """(e, tau) of PA-I against the best labelling that some unit does not allow; tau 0 where nothing is to be done."""
+@dataclass(frozen=True)
+class Mistake:
+    """What a step of PA-I has to mend: e = Phi(x, gold) - Phi(x, wrong), and the loss, margin asked less margin had."""
+
+    change: Counter[Parameter]
+    loss: float
+
+    @property
+    def norm(self) -> int:
+        """|e|^2."""
+        return sum(count * count for count in self.change.values())
+
+    def tau(self, c: float) -> float:
+        """PA-I's step along e                                                    Crammer et al. 2006, Figure 1"""
+        return min(c, self.loss / self.norm) if self.norm else 0.0
+
+    def objective(self, tau: float, c: float) -> float:
+        """What PA-I minimises, at w + tau e: half the squared distance from w, plus C times the loss that is left."""
+        return tau * tau * self.norm / 2 + c * max(0.0, self.loss - tau * self.norm)
+
+
+def pa_mistake(sentence: Sentence, weights: Weights, n_labels: int, by_errors: bool) -> Mistake:
+    """Gold against the best labelling that some unit does not allow; no change where there is nothing to mend."""
     gold = gold_of(sentence, weights, n_labels)
-    wrong = {
-        labels: score
-        for labels, score in all_scores(sentence, weights, n_labels).items()
-        if any(label not in fine for label, fine in zip(labels, sentence.allowed, strict=True))
-    }
+
+    def n_wrong(labels: Labelling) -> int:
+        return sum(label not in fine for label, fine in zip(labels, sentence.allowed, strict=True))
+
+    scores = all_scores(sentence, weights, n_labels)
+    wrong = {labels: score for labels, score in scores.items() if n_wrong(labels)}
     if gold is None or not wrong:
-        return Counter(), 0.0
+        return Mistake(Counter(), 0.0)
+    pred = chain.best(wrong)
+    loss = max(0.0, (n_wrong(pred) if by_errors else 1) - (scores[gold] - scores[pred]))
     # A parameter without a weight cannot move: it is no part of e.
-    change = Counter({k: n for k, n in difference(sentence, gold, chain.best(wrong)).items() if k in weights})
-    norm = sum(count * count for count in change.values())
-    loss = max(0.0, 1 - value(weights, change))
-    return change, min(c, loss / norm) if norm else 0.0
-
-
-def pa_objective(weights: Weights, change: Counter[Parameter], tau: float, c: float) -> float:
-    """What PA-I minimises, at w + tau e: half the squared distance from w, plus C times the loss that is left."""
-    norm = sum(count * count for count in change.values())
-    return tau * tau * norm / 2 + c * max(0.0, 1 - value(weights, change) - tau * norm)
+    change = {name: count for name, count in difference(sentence, gold, pred).items() if name in weights}
+    return Mistake(Counter(change if loss else {}), loss)
 
 
 def step(weights: Weights, change: Counter[Parameter], tau: float = 1.0) -> Weights:

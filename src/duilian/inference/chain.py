@@ -259,7 +259,7 @@ def sum_over_next(table: Any, next_: Any, runs: Any, beta: Any) -> None:
 
 @kernel
 def viterbi(node: Any, n: Any, trans: Any, start: Any, end: Any, runs: Any, best: Any, path: Any) -> Any:
-    """Best label sequence, and its score. node (>= n, L), trans (L, L), start, end (L,); best scratch as node; path out.
+    """Best labels and their score. node (>= n, L), trans (L, L), start, end (L,); best scratch as node; path (n,) out.
 
     No back pointers are stored: the way back looks each step up again, L operations instead of L * L writes.
     """
@@ -317,18 +317,25 @@ def viterbi(node: Any, n: Any, trans: Any, start: Any, end: Any, runs: Any, best
 
 
 @kernel
-def best_wrong(
-    node: Any, n: Any, trans: Any, start: Any, end: Any, runs: Any, gold: Any, best: Any, rest: Any, path: Any
-) -> Any:
-    """Best label sequence that is not gold, and its score (-inf when there is no other).
+def is_wrong(label: Any, t: Any, gold: Any, allowed: Any) -> Any:
+    """Whether a label is not allowed at unit t. gold (n,) int32; allowed (n, L), -inf for no, or (0, L): gold alone."""
+    return label != gold[t] if len(allowed) == 0 else allowed[t, label] == -np.inf
 
-    Shapes as in ``viterbi``; gold (n,) int32; rest (>= n, L) scratch. When gold itself is best, the runner-up differs
-    from it somewhere: it is the best sequence through the best wrong label of any unit.
+
+@kernel
+def best_wrong(
+    node: Any, n: Any, trans: Any, start: Any, end: Any, runs: Any, gold: Any, allowed: Any, best: Any, rest: Any,
+    path: Any,
+) -> Any:  # fmt: skip
+    """Best label sequence that is wrong at some unit, and its score (-inf when there is none).
+
+    Shapes as in ``viterbi`` and ``is_wrong``; rest (>= n, L) scratch. When the best of all is right, the best wrong
+    sequence is the best one through a wrong label of any unit.
     """
     n_labels = node.shape[1]
     top = viterbi(node, n, trans, start, end, runs, best, path)
     for t in range(n):
-        if path[t] != gold[t]:
+        if is_wrong(path[t], t, gold, allowed):
             return top
     for j in range(n_labels):
         rest[n - 1, j] = end[j]
@@ -347,7 +354,7 @@ def best_wrong(
     for t in range(n):
         for j in range(n_labels):
             x = best[t, j] + rest[t, j]
-            if j != gold[t] and x > high:
+            if x > high and is_wrong(j, t, gold, allowed):
                 high, at, label = x, t, j
     if at < 0:
         return high

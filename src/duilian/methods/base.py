@@ -88,6 +88,11 @@ class Method:
                 raise DataError(
                     f"side {side.name}: its training corpus has no tags. For boundaries alone use --task seg."
                 )
+            if side.dev is not None:
+                dev = side.dev.layer(side.dev_layer)
+                if len(dev) == 0 or (task != "seg" and not dev.has_tags):
+                    what = "words" if len(dev) == 0 else "tags"
+                    raise DataError(f"side {side.name}: its dev corpus has no {what}, so nothing can be scored on it.")
 
 
 class Training:
@@ -145,7 +150,8 @@ def stamp_of(method: str, sides: Sequence[Side], task: str, settings: Mapping[st
             if corpus is not None:
                 layer = corpus.layer(name)
                 digest.update(repr(layer.tags).encode())
-                for array in (corpus.text, corpus.offsets, layer.starts, layer.ends, layer.labels, layer.sets.data):
+                sentences = corpus.text, corpus.offsets, layer.offsets
+                for array in (*sentences, layer.starts, layer.ends, layer.labels, layer.sets.data, layer.sets.offsets):
                     digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duilian.corpus import Corpus, Layer
+from duilian.corpus import Corpus, Layer, with_tags
 from duilian.features import TEMPLATES, Featurizer
 from duilian.features.dictionary import build as build_dictionary
 from duilian.lifting import (
@@ -200,6 +200,8 @@ class ChainTagger(Tagger):
         self, corpus: Corpus, layer: Layer | None, units: Units, constrain: bool
     ) -> tuple[NDArray[np.int32] | None, Ragged | None]:
         if constrain and layer is not None and layer.name != "chunks":
+            if self.task == "segpos":  # a word whose tag the model does not know keeps its boundaries
+                layer = with_tags(layer, self.sides[0].tags)
             given = relabel(label_units(corpus, layer, self.task, self.chain.scheme), self.chain.names)
             return given.labels, given.sets
         if self.task != "pos" and (layer is None or layer.name == "chunks") and is_space(corpus.text).any():

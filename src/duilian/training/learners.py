@@ -190,7 +190,7 @@ class OnlineLearner:
         wrong = online_pass(
             self.chain.rows.sparse(self.weights), self.sums, self.table, self.table_sums, self.chain.runs, features,
             data.labels, data.sets.data, data.sets.offsets, data.sentences, order, int(self.now[0]),
-            settings.get("C", 0.0),
+            settings.get("C", 0.0), settings.get("margin") == "errors",
         )  # fmt: skip
         return int(wrong)
 

@@ -4,7 +4,8 @@
     PA-I        w += tau (Phi(x, gold) - Phi(x, wrong)), wrong the best wrong sequence,
                 tau = min(C, max(0, 1 - margin) / |e|^2)                      qiu2013 Eq. 11-15, Crammer et al. 2006
 
-Where labels are partly known, gold is the best sequence among those allowed. The average over all steps is kept as
+Where labels are partly known, gold is the best sequence among those allowed, and a sequence is wrong if some label is
+not allowed. The average over all steps is kept as
 w - sums / n: each change also goes into sums, times the step it came at.
 """
 
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from duilian.inference.chain import best_wrong, constrain, viterbi
+from duilian.inference.chain import best_wrong, constrain, is_wrong, viterbi
 from duilian.kernels import kernel
 from duilian.models.weights import entry, score
 
@@ -75,13 +76,13 @@ def squared_norm(numbers: Any, signs: Any, n: Any) -> Any:
 @kernel
 def online_pass(
     sparse: Any, sums: Any, table: Any, table_sums: Any, runs: Any, features: Any, labels: Any, set_data: Any,
-    set_offsets: Any, sentences: Any, order: Any, now: Any, aggressiveness: Any,
+    set_offsets: Any, sentences: Any, order: Any, now: Any, aggressiveness: Any, by_errors: Any,
 ) -> Any:  # fmt: skip
     """One pass over sentences in the given order; returns how many units were wrong.
 
     sparse: Sparse and sums (n_entries,) float32; table (L * L + 2 * L,) float32: transitions, starts, ends, -inf where
     the grammar forbids, and its sums; labels (U,) int32 as in ``constrain``; now: number of the first step, from 1;
-    aggressiveness: C of PA-I, or 0 for the perceptron
+    aggressiveness: C of PA-I, or 0 for the perceptron; by_errors: the margin asked for is the number of wrong labels
     """
     n_labels = np.int64(np.sqrt(len(table) + 1.0)) - 1
     square = n_labels * n_labels
@@ -110,25 +111,29 @@ def online_pass(
         for t in range(n):
             gold[t] = labels[first + t]
             known = known and gold[t] >= 0
+        allowed = node[:0]
         if not known:
-            viterbi(node, n, trans, start, end, runs, best, path)
             allowed = node[:n].copy()
             constrain(allowed, first, last, labels, set_data, set_offsets)
             viterbi(allowed, n, trans, start, end, runs, best, gold)
+        goal = np.float64(start[gold[0]]) + end[gold[n - 1]]
+        for t in range(n):
+            goal += node[t, gold[t]] if known else allowed[t, gold[t]]
+            if t > 0:
+                goal += trans[gold[t - 1], gold[t]]
+        if goal == -np.inf:  # labels that the grammar forbids: nothing to learn
+            continue
         step = np.float32(1)
         if aggressiveness > 0:
-            high = best_wrong(node, n, trans, start, end, runs, gold, best, rest, path)
+            high = best_wrong(node, n, trans, start, end, runs, gold, allowed, best, rest, path)
             if high == -np.inf:
                 continue
-            goal = np.float64(start[gold[0]]) + end[gold[n - 1]]
+            errors = 0
             for t in range(n):
-                goal += node[t, gold[t]]
-                if t > 0:
-                    goal += trans[gold[t - 1], gold[t]]
-            loss = 1 - (goal - high)
+                errors += is_wrong(path[t], t, gold, allowed)
             if high >= goal:
-                for t in range(n):
-                    wrong += gold[t] != path[t]
+                wrong += errors
+            loss = (errors if by_errors else 1) - (goal - high)
             if loss <= 0:
                 continue
             n_entries = list_changes(sparse, features, first, gold, path, n, entries, signs)
@@ -138,8 +143,7 @@ def online_pass(
                 continue
             step = np.float32(min(aggressiveness, loss / norm))
         else:
-            if known:
-                viterbi(node, n, trans, start, end, runs, best, path)
+            viterbi(node, n, trans, start, end, runs, best, path)
             errors = 0
             for t in range(n):
                 errors += gold[t] != path[t]
