@@ -10,12 +10,13 @@ bundles. Each blank line ends a sentence.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from duilian.corpus import Corpus, Label, Layer, number_labels
+from duilian.corpus import UNKNOWN, Corpus, Label, Layer, number_labels
 from duilian.errors import UsageError
 from duilian.formats.base import (
     Block,
@@ -72,8 +73,9 @@ class Words(NamedTuple):
 def detect(sample: str) -> int:
     """Ten columns with a ^ in the fourth."""
     rows = [line.rstrip("\r").split("\t") for line in sample.split("\n") if line.strip("\r")]
-    good = sum(len(row) == 10 and row[3].count("^") == 1 for row in rows)
-    return int(98 * good / len(rows)) if rows and 2 * good > len(rows) else 0
+    good = sum(len(row) == 10 and (row[3] == "_" or row[3].count("^") == 1) for row in rows)
+    split = sum(len(row) == 10 and "^" in row[3] for row in rows)
+    return int(98 * good / len(rows)) if 2 * split > len(rows) else 0
 
 
 def pair_of(tags: str, bundles: str) -> Pair | str:
@@ -150,12 +152,29 @@ def read(block: Block, layer: str | None, options: ReadOptions) -> Corpus:
 
 def sides_of(corpus: Corpus, layer: str | None) -> list[Layer | None]:
     """The layers to write as first and second side."""
-    named: list[Layer | None] = [next((item for item in corpus.layers if item.name == name), None) for name in SIDES]
-    if any(named):
-        return named
     chosen = pick(corpus, layer, "coupled10")
-    other = next((item for item in corpus.layers if item is not chosen and alike(item, chosen)), None)
-    return [chosen, other]
+    if chosen.name not in SIDES:
+        return [chosen, next((item for item in corpus.layers if item is not chosen and alike(item, chosen)), None)]
+    found: list[Layer | None] = []
+    for name in SIDES:
+        side = next((item for item in corpus.layers if item.name == name), None)
+        if side is not None and not alike(side, chosen):
+            if layer is None:
+                raise UsageError("coupled10 needs both sides on the same words; these differ. Name one of them.")
+            side = moved(side, chosen)
+        found.append(side)
+    return found
+
+
+def moved(side: Layer, onto: Layer) -> Layer:
+    """A side on the words of the other one: words that both have keep their labels, the rest are open."""
+    at = np.searchsorted(side.starts, onto.starts)
+    there = np.minimum(at, max(len(side) - 1, 0))
+    labels = np.full(len(onto), UNKNOWN, np.int32)
+    if len(side):
+        both = (side.starts[there] == onto.starts) & (side.ends[there] == onto.ends)
+        labels[both] = side.labels[there[both]]
+    return replace(onto, name=side.name, tags=side.tags, labels=labels, sets=side.sets, confidence=None)
 
 
 def columns(corpus: Corpus, sides: list[Layer | None]) -> tuple[list[tuple[str, str]], Ints]:
@@ -206,8 +225,6 @@ def write(corpus: Corpus, layer: str | None, options: WriteOptions) -> str:
             for k in np.unique(side.sets.data).tolist():
                 if any(c in side.tags[k] for c in "^_*\t\n\r"):
                     raise UsageError(f"coupled10 cannot hold the tag {short(side.tags[k])}. Use --format jsonl.")
-            if not alike(side, chosen):
-                raise UsageError("coupled10 needs both sides on the same words; these differ. Use --format jsonl.")
     source = corpus.source if corpus.source is not None and corpus.source.format == "coupled10" else None
     same = unchanged(corpus, chosen, "coupled10")
     for side in sides:

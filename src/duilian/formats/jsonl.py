@@ -17,7 +17,7 @@ import numpy as np
 
 from duilian.corpus import UNKNOWN, Corpus, Layer, decode, encode
 from duilian.errors import UsageError
-from duilian.formats.base import Block, Fault, Format, Points, ReadOptions, mended, short, with_source
+from duilian.formats.base import TAGS, Block, Fault, Format, Points, ReadOptions, mended, short, with_source
 from duilian.formats.jsonl_writing import write
 from duilian.ragged import Ragged, offsets_of
 
@@ -36,6 +36,9 @@ class Wrong(Exception):
 
 def _constant(name: str) -> Any:
     raise ValueError(f"{name} is no number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_constant)
 
 
 def text_of(value: Any, what: str) -> str:
@@ -167,7 +170,7 @@ class Sentences:
     def add_line(self, line: str, with_labels: bool) -> str | None:
         """Add the sentence of one line; "file" if the line is about the file, "wrong" if it cannot be read."""
         try:
-            return None if self.add(json.loads(line, parse_constant=_constant), with_labels) else "file"
+            return None if self.add(_DECODER.decode(line), with_labels) else "file"
         except (Wrong, ValueError, RecursionError):
             return "wrong"
 
@@ -201,7 +204,9 @@ class Sentences:
 
 
 def read(block: Block, layer: str | None, options: ReadOptions) -> Corpus:
-    """All sides; the one asked for comes first. A side that some sentences lack has no units there."""
+    """All sides; the one asked for comes first. A side that some sentences lack has no units there.
+
+    A block without any side has the layer ``tags`` without units."""
     names: list[str] = block.session.setdefault("sides", [])
 
     def parse(points: Points) -> tuple[Sentences, Iterator[Fault]]:
@@ -227,8 +232,11 @@ def read(block: Block, layer: str | None, options: ReadOptions) -> Corpus:
         if len(found.lengths):
             has = ", ".join(map(short, [*known][:20])) or "no sides at all"
             raise UsageError(f"{block.where} has no side {short(layer)}; it has {has}.")
-        found.sides[layer] = Side(0)
+        found.sides[layer] = Side(len(found.lengths))
         known[layer] = None
+    if not known:
+        found.sides[TAGS] = Side(len(found.lengths))
+        known[TAGS] = None
     order = sorted(known, key=lambda name: name != layer)
     layers = tuple(found.sides[name].layer(name) for name in order)
     corpus = Corpus(encode("".join(found.texts)), offsets_of(np.array(found.lengths, np.int64)), layers)
@@ -260,7 +268,7 @@ def line_faults(points: Points, broken: array[int]) -> Iterator[Fault]:
 def explain(line: str) -> tuple[str, str]:
     """Message and hint for a line that is wrong."""
     try:
-        Sentences([]).add(json.loads(line, parse_constant=_constant), True)
+        Sentences([]).add(_DECODER.decode(line), True)
     except Wrong as error:
         return str(error), "docs/formats.md has the schema."
     except json.JSONDecodeError as error:

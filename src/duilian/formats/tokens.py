@@ -76,7 +76,7 @@ def looks_tagged(sample: str, mark: str) -> int:
         head, found, tag = word.rpartition(mark)
         good += bool(found and head and tag and len(tag) <= 20)
     share = good / len(words)
-    return int(85 * share) if share >= 0.8 else 0
+    return int(70 + 15 * share) if share >= 0.5 else 0
 
 
 def write_lines(

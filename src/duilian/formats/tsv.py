@@ -108,7 +108,9 @@ def read(block: Block, layer: str | None, options: ReadOptions) -> Corpus:
     corpus = Corpus(units.text, units.edges, (tagged(units, str(column), *labelled),))
     if options.keep_source:
         place = (starts[1], ends[1]) if has_labels else (rows.ends[lines], rows.ends[lines])
-        corpus = with_source(corpus, "tsv", points, rows.bounds, {str(column): place}, bare=not has_labels)
+        n_columns = block.session.get("columns", column)
+        slots = {str(column): place}
+        corpus = with_source(corpus, "tsv", points, rows.bounds, slots, bare=not has_labels, columns=n_columns)
     return corpus
 
 
@@ -151,8 +153,12 @@ def write(corpus: Corpus, layer: str | None, options: WriteOptions) -> str:
     elif source is not None and source.format == "tsv" and not len(corpus):
         return ""
     check_words(corpus, chosen, "tsv", TAB_OR_LINE_END)
-    newline = source.style["newline"] if source is not None and source.format == "tsv" else "\n"
-    tags = ["\t" + tag for tag in tables[0]] if known else [""] * len(tables[0])
+    newline, before, after = "\n", "", ""
+    if source is not None and source.format == "tsv":
+        newline = source.style["newline"]
+        if chosen.name in source.slots and not source.style["bare"]:
+            before, after = "\t_" * (int(chosen.name) - 2), "\t_" * (source.style["columns"] - int(chosen.name))
+    tags = [f"{before}\t{tag}{after}" for tag in tables[0]] if known else [""] * len(tables[0])
     rest = strings[len(tables[0]) :]
     if values is None:
         tags = [tag + newline for tag in tags]
