@@ -78,20 +78,23 @@ def memory(bench: Bench) -> list[Measurement]:
     return found
 
 
-def tagging(bench: Bench, model: Path, file: Path, threads: int) -> Child:
+def tagging(bench: Bench, task: str, model: Path, file: str, threads: int) -> Child:
     """Run ``duilian tag``."""
-    formats = ("--input-format", "segmented", "--format", "slash")
-    if file.name == "raw.txt":
-        formats = ("--input-format", "raw", "--format", "segmented")
-    return run_duilian("tag", model, file, "-o", bench.folder / "tagged.txt", *formats, "--threads", threads, "--quiet")
+    formats = ("segmented", "slash") if task == "pos" else ("raw", "segmented")
+    return run_duilian(
+        "tag", model, bench.file(file), "-o", bench.folder / "tagged.txt",
+        "--input-format", formats[0], "--format", formats[1], "--threads", threads, "--quiet",
+    )  # fmt: skip
 
 
 def tag_pos(bench: Bench) -> list[Measurement]:
     """Words from text file to text file, beside CRFsuite (one process; it has no threads)."""
     model, file = bench.model("crf", "pos"), bench.file("words.txt")
     count = sum(len(line.split()) for line in file.open(encoding="utf-8"))
-    tagging(bench, model, bench.file("line.txt"), 1)
-    ways: list[Callable[[], Child]] = [partial(tagging, bench, model, file, threads) for threads in (bench.threads, 1)]
+    tagging(bench, "pos", model, "line.txt", 1)
+    ways: list[Callable[[], Child]] = [
+        partial(tagging, bench, "pos", model, file.name, threads) for threads in (bench.threads, 1)
+    ]
     if crfsuite.available():
         theirs = bench.folder / "ap.crfsuite"
         if not theirs.exists():
@@ -121,8 +124,10 @@ def tag_seg(bench: Bench) -> list[Measurement]:
     file = bench.file("raw.txt")
     count = sum(len(line.rstrip("\n")) for line in file.open(encoding="utf-8"))
     model = bench.model("perceptron", "seg")
-    tagging(bench, model, bench.file("line.txt"), 1)
-    ways: list[Callable[[], Child]] = [partial(tagging, bench, model, file, threads) for threads in (bench.threads, 1)]
+    tagging(bench, "seg", model, "line.txt", 1)
+    ways: list[Callable[[], Child]] = [
+        partial(tagging, bench, "seg", model, file.name, threads) for threads in (bench.threads, 1)
+    ]
     children = turns(bench.sizes.repeats, *ways)
     for threads, ours, goals in zip((bench.threads, 1), children, ((Target("figure", 2_000_000),), ()), strict=True):
         found.append(
@@ -152,7 +157,7 @@ def model_load(bench: Bench) -> list[Measurement]:
     """A model file into memory, in a fresh process; and a whole command on one line of text."""
     repeats = 2 * bench.sizes.repeats + 1
     found = []
-    for method, task, line in (("crf", "pos", "line.txt"), ("perceptron", "seg", "raw.txt")):
+    for method, task in (("crf", "pos"), ("perceptron", "seg")):
         model = bench.model(method, task)
         size = model.stat().st_size / 1e6
         runs = [run_child([sys.executable, "-c", _LOAD, model]).output.split() for _ in range(repeats)]
@@ -160,9 +165,8 @@ def model_load(bench: Bench) -> list[Measurement]:
         loads = tuple(float(run[1]) for run in runs)
         details = {"model_mb": size, "import_seconds": [float(run[0]) for run in runs]}
         found.append(Measurement("model-load", f"load, {method} {task}", "s", loads, targets=targets, details=details))
-        if line == "line.txt":
-            whole = [tagging(bench, model, bench.file(line), 1).wall for _ in range(repeats)]
-            found.append(Measurement("model-load", f"tag one line, {method} {task}", "s", tuple(whole)))
+        whole = tuple(tagging(bench, task, model, "line.txt", 1).wall for _ in range(repeats))
+        found.append(Measurement("model-load", f"tag one line, {method} {task}", "s", whole))
     return found
 
 

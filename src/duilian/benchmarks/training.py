@@ -51,7 +51,8 @@ def prepared(
     method: str, corpus: Corpus, task: str, settings: Mapping[str, Any], n: int, dev: Corpus | None = None
 ) -> Training:
     """A training of n epochs, not begun."""
-    return methods.train(method, [methods.Side(SIDE, corpus, dev)], task, {**settings, "epochs": n})
+    chosen = dict(settings) if method == "hmm" else {**settings, "epochs": n}
+    return methods.train(method, [methods.Side(SIDE, corpus, dev)], task, chosen)
 
 
 def beside(
