@@ -1,7 +1,8 @@
-"""The lattice of bundles against enumeration: both layouts, one to three sides, weights on pairs, -inf, given labels."""
+"""The lattice of bundles against enumeration: both layouts, one to three sides, pair weights, -inf, given labels."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from naive import bundles as naive
 
 from duilian.inference import bundles
-from duilian.inference.lattice import Lattice, Pairs, allowed_pairs, index_pairs, listed, product
+from duilian.inference.lattice import Lattice, Pairs, allowed_pairs, index_pairs, listed, mapped, product
 from duilian.ragged import Ragged, offsets_of
 
 EXACT = 1e-9  # absolute, float64 against enumeration
@@ -55,7 +56,9 @@ class Problem:
         found = []
         for i in range(lattice.n_sentences):
             spans = [(starts[t], starts[t + 1]) for t in range(offsets[i], offsets[i + 1])]
-            found.append(([[tuple(row) for row in rows[a:b]] for a, b in spans], [node[a:b].tolist() for a, b in spans]))
+            found.append(
+                ([[tuple(row) for row in rows[a:b]] for a, b in spans], [node[a:b].tolist() for a, b in spans])
+            )
         return found
 
 
@@ -354,7 +357,10 @@ def test_a_side_of_one_label_changes_nothing(problem: Problem) -> None:
 def test_reversed_sentences_transpose_the_tables(problem: Problem) -> None:
     lattice = problem.lattice
     order = np.concatenate(
-        [np.arange(b - 1, a - 1, -1) for a, b in zip(lattice.space.offsets[:-1], lattice.space.offsets[1:], strict=True)]
+        [
+            np.arange(b - 1, a - 1, -1)
+            for a, b in zip(lattice.space.offsets[:-1], lattice.space.offsets[1:], strict=True)
+        ]
         or [np.zeros(0, np.int64)]
     ).astype(np.int64)
     whole = Ragged(np.arange(lattice.n_bundles), lattice.space.starts).select(order)
@@ -375,13 +381,26 @@ def test_side_marginals_sum_to_one(problem: Problem) -> None:
         np.testing.assert_allclose(side.sum(axis=1), possible.astype(float), rtol=0, atol=EXACT)
 
 
+@given(problems(layout=True, joint=False), st.integers(0, 2**32 - 1))
+def test_mapped_keeps_what_the_mapping_and_all_sides_allow(problem: Problem, seed: int) -> None:
+    rng, sizes = np.random.default_rng(seed), problem.lattice.space.sizes.tolist()
+    offsets, n_tokens = problem.lattice.space.offsets, problem.lattice.n_tokens
+    every = np.indices(sizes).reshape(len(sizes), -1).T
+    rows = every[rng.random(len(every)) < 0.7]
+    masks: list[Any] = [None if rng.random() < 0.3 else rng.random((n_tokens, size)) < 0.6 for size in sizes]
+    found = mapped(offsets, rows, sizes, masks)
+    for t in range(n_tokens):
+        wanted = [row for row in rows.tolist() if all(m is None or m[t, k] for m, k in zip(masks, row, strict=True))]
+        assert found.labels[found.space.starts[t] : found.space.starts[t + 1]].tolist() == wanted
+
+
 @given(problems())
 def test_pairs_of_a_lattice(problem: Problem) -> None:
     lattice, sizes = problem.lattice, problem.lattice.space.sizes
     n_codes = int(np.prod(sizes))
     wanted = set()
     for candidates, _ in problem.sentences():
-        for before, here in zip(candidates[:-1], candidates[1:], strict=True):
+        for before, here in itertools.pairwise(candidates):
             for a in before:
                 for b in here:
                     wanted.add(int(np.ravel_multi_index(a, sizes)) * n_codes + int(np.ravel_multi_index(b, sizes)))
@@ -403,7 +422,8 @@ def test_one_and_two_threads_give_the_same_bits() -> None:
     for a, b in zip(one.counts, two.counts, strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(
-        bundles.viterbi(lattice, node, tables, threads=1).bundles, bundles.viterbi(lattice, node, tables, threads=2).bundles
+        bundles.viterbi(lattice, node, tables, threads=1).bundles,
+        bundles.viterbi(lattice, node, tables, threads=2).bundles,
     )
 
 

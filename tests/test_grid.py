@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive import bundles as naive
+from naive import grid as naive
 
 from duilian.inference import bundles, grid
 from duilian.inference.grid_tables import Table, dense_block
@@ -113,30 +113,52 @@ def test_grid_equals_the_lattice_of_all_bundles(problem: Problem, dtype: Any) ->
 
 @given(problems())
 def test_grid_equals_enumeration(problem: Problem) -> None:
-    """Directly, not by way of the lattice: log Z and the marginals of the first side."""
-    found = grid.sums(problem.offsets, problem.nodes, problem.tables, problem.node_joint, problem.joint)
-    lattice, node = problem.lattice()
-    if int(np.prod(problem.sizes)) ** int(np.diff(problem.offsets).max(initial=0)) > 3000:
+    """Directly, not by way of the lattice: log Z, marginals of every side and of bundles, expected transitions."""
+    found = grid.sums(
+        problem.offsets, problem.nodes, problem.tables, problem.node_joint, problem.joint, bundles_too=True
+    )
+    sizes, n_bundles = problem.sizes, int(np.prod(problem.sizes))
+    if n_bundles ** int(np.diff(problem.offsets).max(initial=0)) > 3000:
         return
-    n_codes = int(np.prod(problem.sizes))
+    marginals = [np.zeros_like(node) for node in problem.nodes]
+    joint_marginals = np.zeros((len(problem.nodes[0]), n_bundles))
+    counts = [np.zeros_like(table) for table in problem.tables]
+    joint_counts = np.zeros((n_bundles, n_bundles))
 
     def code(bundle: Any) -> int:
-        return int(np.ravel_multi_index(bundle, problem.sizes))
+        return int(np.ravel_multi_index(bundle, sizes))
 
     def joint(a: Any, b: Any) -> float:
         return 0.0 if problem.joint is None else float(problem.joint[code(a), code(b)])
 
-    rows = [tuple(row) for row in lattice.labels.tolist()]
-    for i in range(lattice.n_sentences):
-        tokens = range(problem.offsets[i], problem.offsets[i + 1])
-        candidates = [rows[t * n_codes : (t + 1) * n_codes] for t in tokens]
-        here = [node[t * n_codes : (t + 1) * n_codes].tolist() for t in tokens]
-        log_z, chances = naive.distribution(candidates, here, naive.step_score(problem.tables, joint))
+    for i in range(len(problem.offsets) - 1):
+        begin, end = int(problem.offsets[i]), int(problem.offsets[i + 1])
+
+        def node_joint(t: int, bundle: Any, begin: int = begin) -> float:
+            return 0.0 if problem.node_joint is None else float(problem.node_joint[begin + t, code(bundle)])
+
+        ways = naive.every(sizes, end - begin)
+        nodes = [node[begin:end].tolist() for node in problem.nodes]
+        log_z, chances = naive.probabilities(
+            [naive.score(way, nodes, problem.tables, node_joint, joint) for way in ways]
+        )
         assert found.log_z[i] == pytest.approx(log_z, abs=EXACT)
-        for position, t in enumerate(tokens):
-            for label in range(problem.sizes[0]):
-                p = sum(naive.marginal(chances, position, k) for k, row in enumerate(candidates[position]) if row[0] == label)
-                assert found.marginals[0][t, label] == pytest.approx(p, abs=EXACT)
+        for way, p in zip(ways, chances, strict=True):
+            codes = [code(bundle) for bundle in zip(*way, strict=True)]
+            for t in range(end - begin):
+                joint_marginals[begin + t, codes[t]] += p
+                for s, labels in enumerate(way):
+                    marginals[s][begin + t, labels[t]] += p
+                    if t:
+                        counts[s][labels[t - 1], labels[t]] += p
+                if t:
+                    joint_counts[codes[t - 1], codes[t]] += p
+    assert found.joint is not None
+    np.testing.assert_allclose(found.joint, joint_marginals, rtol=0, atol=EXACT)
+    for mine, theirs in zip((*found.marginals, *found.counts), (*marginals, *counts), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=EXACT)
+    if found.joint_counts is not None:
+        np.testing.assert_allclose(found.joint_counts, joint_counts, rtol=0, atol=EXACT)
 
 
 @given(problems(), st.randoms(use_true_random=False), st.sampled_from([np.float32, np.float64]))
@@ -247,7 +269,11 @@ def test_one_and_two_threads_give_the_same_bits() -> None:
 
 
 def test_shapes_are_checked() -> None:
-    offsets, nodes, tables = np.array([0, 2]), [np.zeros((2, 3)), np.zeros((2, 2))], [np.zeros((3, 3)), np.zeros((2, 2))]
+    offsets, nodes, tables = (
+        np.array([0, 2]),
+        [np.zeros((2, 3)), np.zeros((2, 2))],
+        [np.zeros((3, 3)), np.zeros((2, 2))],
+    )
     assert grid.sums(offsets, nodes, tables).log_z[0] == pytest.approx(2 * np.log(6), abs=EXACT)
     with pytest.raises(ValueError, match="expected, found"):
         grid.sums(offsets, [nodes[0], np.zeros((2, 4))], tables)

@@ -82,7 +82,5 @@ def span(
 ) -> float:
     """P(one side carries labels[begin:end] there)."""
     return math.fsum(
-        p
-        for path, p in chances.items()
-        if all(candidates[t][path[t]][side] == labels[t] for t in range(begin, end))
+        p for path, p in chances.items() if all(candidates[t][path[t]][side] == labels[t] for t in range(begin, end))
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -28,7 +29,7 @@ def sentence_blocks(weight: NDArray[np.int64], n_blocks: int) -> list[tuple[int,
     wanted = np.linspace(weight[0], weight[-1], n_blocks + 1)[1:-1]
     inner = np.searchsorted(weight, wanted, side="left")
     edges = np.unique(np.concatenate([[0], np.clip(inner, 0, n), [n]])).tolist()
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def run_blocks(work: Callable[[int, int], R], blocks: Sequence[tuple[int, int]], threads: int = 1) -> list[R]:

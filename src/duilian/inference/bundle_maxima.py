@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from duilian.inference.bundle_sums import log_fill, log_backward, log_forward
+from duilian.inference.bundle_logs import log_backward, log_forward
+from duilian.inference.bundle_room import log_fill
 from duilian.inference.lattice import slot_of, write_token
 from duilian.inference.steps import axis_size, max_move, n_axes, partial_sizes
 from duilian.kernels import kernel
@@ -76,7 +77,7 @@ def viterbi_block(
                     target += left * right
             for j in range(n):
                 delta[now + j] += node[space.starts[t] + j]
-        best = np.int64(-1)
+        best = -1
         if possible:
             high = -np.inf
             for j in range(space.starts[end - 1] - origin, space.starts[end] - origin):
@@ -100,15 +101,15 @@ def _step_back(space: Any, t: Any, begin: Any, best: Any, axes: Any, room: Any, 
     position = best - (space.starts[t] - origin)
     if axes == 1:
         return space.starts[t - 1] - origin + back[1][best]
-    # (l, j, r) -> (l, i, r) for the last axis, then for the one before it; r grows by the old axes
+    # (m, j, r) -> (m, i, r) for the last axis, then for the one before it; r grows by the old axes
     left, right = space.starts[t + 1] - space.starts[t], 1
     at = room.at[t - begin + 1]
     who = back[1][best]
     for axis in range(axes - 1, -1, -1):
         k_from, k_to = axis_size(space, t - 1, axis, axes), axis_size(space, t, axis, axes)
         left //= k_to
-        l, r = position // (k_to * right), position % right
-        position = (l * k_from + who) * right + r
+        m, r = position // (k_to * right), position % right
+        position = (m * k_from + who) * right + r
         right *= k_from
         if axis > 0:
             at -= left * right
@@ -213,7 +214,7 @@ def sample_sentence(
     origin = space.starts[begin]
     chance = np.empty(room.before.shape[1])
     for m in range(len(uniform)):
-        chosen = np.int64(0)
+        chosen = 0
         for t in range(end - 1, begin - 1, -1):
             now, n = space.starts[t] - origin, write_token(space, t, room.before)
             high = -np.inf

@@ -3,8 +3,9 @@
     score(path) = sum_t node[bundle_t] + sum_t sum_s transitions_s[label_s of t - 1, label_s of t]
                   + sum_t joint[bundle_(t-1), bundle_t]                                     (joint: optional)
 
-A score for how a sentence starts or ends belongs into the nodes of its first or last token. log-likelihood of a
-sentence with some labels given = log Z(allowed) - log Z: the same lattice with fewer candidates, two calls or ``gradient``.
+A score for how a sentence starts or ends belongs into the nodes of its first or last token. The
+log-likelihood of a sentence with some labels given is log Z(allowed) - log Z: the same lattice with fewer candidates,
+two calls or ``gradient``.
 
 float32 nodes take the fast road (scaled exponentials; log space where they underflow), float64 nodes the precise one.
 Kernels: ``bundle_sums.py``, ``bundle_maxima.py``, ``steps.py``; twins by enumeration: ``tests/naive/bundles.py``.
@@ -21,7 +22,8 @@ from numpy.typing import NDArray
 
 from duilian.inference.blocks import run_blocks, sentence_blocks
 from duilian.inference.bundle_maxima import nbest_sentence, sample_sentence, span_sentence, viterbi_block
-from duilian.inference.bundle_sums import Room, Weights, block_sums, room_sizes
+from duilian.inference.bundle_room import Room, Weights, room_sizes
+from duilian.inference.bundle_sums import block_sums
 from duilian.inference.lattice import Lattice, Pairs, index_pairs, room_for_token
 from duilian.inference.steps import exponentials32, exponentials64
 from duilian.ragged import Ragged, offsets_of
@@ -128,7 +130,7 @@ def gradient(
 ) -> Sums:
     """log-likelihoods and their gradient: log Z(allowed) - log Z, and expectations under allowed less those under all.
 
-    allowed: a restriction of whole (``restrict``, ``restrict_sides``); node and marginals are over the bundles of whole.
+    allowed: a restriction of whole (``restrict``, ``restrict_sides``); node and marginals: over the bundles of whole.
     A sentence whose log-likelihood is not finite adds nothing.  (li2015 Eq. 5-6)
     """
     if allowed.origin is None:
@@ -252,10 +254,10 @@ def side_marginals(lattice: Lattice, marginals: Floats) -> tuple[NDArray[np.floa
     """Per side (T, L) the probability of each label: bundles summed over the other sides."""
     labels = lattice.labels
     token = np.repeat(np.arange(lattice.n_tokens), np.diff(lattice.space.starts))
-    found = []
+    found: list[NDArray[np.float64]] = []
     for s, size in enumerate(lattice.space.sizes):
         flat = np.bincount(token * size + labels[:, s], weights=marginals, minlength=lattice.n_tokens * size)
-        found.append(flat.reshape(lattice.n_tokens, size))
+        found.append(flat.astype(np.float64, copy=False).reshape(lattice.n_tokens, size))
     return tuple(found)
 
 
@@ -310,9 +312,11 @@ class _Run:
         tokens, bundles, partials, block, width = room_sizes(
             self.lattice.space, first, last, len(self.weights.log_joint) > 0
         )
-        flat = [np.empty(size, dtype=dtype) for size in (bundles, bundles, bundles, partials, partials, block)]
-        labels = [np.empty((self.lattice.n_sides + 1, width), dtype=np.int64) for _ in range(2)]
-        return Room(*flat, *labels, np.empty(tokens + 1, dtype=np.int64)), np.empty(tokens + 1)
+        alpha, beta, post = (np.empty(bundles, dtype=dtype) for _ in range(3))
+        forth, back, table = (np.empty(size, dtype=dtype) for size in (partials, partials, block))
+        before, here = (np.empty((self.lattice.n_sides + 1, width), dtype=np.int64) for _ in range(2))
+        at = np.empty(tokens + 1, dtype=np.int64)
+        return Room(alpha, beta, post, forth, back, table, before, here, at), np.empty(tokens + 1)
 
     def add(
         self,
@@ -362,9 +366,12 @@ class _Run:
                 )
             return table, joint_table
 
-        blocks = sentence_blocks(space.starts[space.offsets], N_BLOCKS if n_joint < 1 << 20 else 2)
+        blocks = sentence_blocks(space.starts[space.offsets], N_BLOCKS if n_joint < 1 << 20 else 1)
+        parts = run_blocks(work, blocks, threads)
+        if len(parts) == 1:
+            return log_z, *parts[0]
         flat, joint_flat = np.zeros(n_counts), np.zeros(n_joint)
-        for table, joint_table in run_blocks(work, blocks, threads):
+        for table, joint_table in parts:
             flat += table
             joint_flat += joint_table
         return log_z, flat, joint_flat

@@ -54,11 +54,11 @@ def fill32(tokens: Any, first: Any, rest: Any, joint: Any, order: Any, phi: Any,
                     for r in range(n_rest):
                         phi[a, i, r] = value + rest[i, r] + joint[t, at + order[n_first + r]]
                 else:
-                    at = a * n_rest
+                    row = joint[t, a * n_rest : (a + 1) * n_rest]
                     for r in range(n_rest):
-                        phi[a, i, r] = value + rest[i, r] + joint[t, at + r]
+                        phi[a, i, r] = value + rest[i, r] + row[r]
                 for r in range(n_rest):
-                    high = max(high, phi[a, i, r])
+                    high = phi[a, i, r] if phi[a, i, r] > high else high
             top[i] = high
             for a in range(n_first):
                 for r in range(n_rest):
@@ -153,8 +153,9 @@ def give_bundles(tokens: Any, good: Any, post: Any, order: Any, weight: Any, out
                 for r in range(n_rest):
                     out[t, order[a] * n_rest + order[n_first + r]] += weight * post[a, i, r]
             else:
+                row = out[t, a * n_rest : (a + 1) * n_rest]
                 for r in range(n_rest):
-                    out[t, a * n_rest + r] += weight * post[a, i, r]
+                    row[r] += weight * post[a, i, r]
 
 
 @fast_kernel

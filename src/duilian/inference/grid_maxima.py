@@ -19,9 +19,9 @@ from duilian.ragged import offsets_of
 class Steps(NamedTuple):
     """Which steps are possible on each side, all sides one after the other.
 
-    at, sources:       CSR; labels from which label k of side s can be reached: sources[at[first[s] + k]:at[first[s] + k + 1]]
-    run_at, begins, ends: label i of side s reaches the labels of the runs run_at[first[s] + i]:run_at[first[s] + i + 1]
-    first:             (S + 1,) number of labels before each side
+    first:                (S + 1,) number of labels before each side; label k of side s is number first[s] + k here
+    at, sources:          label n is reached from the labels sources[at[n]:at[n + 1]]
+    run_at, begins, ends: label n reaches the ranges begins[r]:ends[r] for r in run_at[n]:run_at[n + 1]
     """
 
     at: Any
@@ -57,43 +57,51 @@ def steps_of(tables: Sequence[Any]) -> Steps:
 def max_side(
     x: Any, table: Any, table_at: Any, size: Any, left: Any, right: Any, steps: Any, side: Any, out: Any
 ) -> None:
-    """out[l, k, r] = max_i x[l, i, r] + table[i, k] over the possible steps; x, out (left, size, right) flat."""
+    """out[m, k, r] = max_i x[m, i, r] + table[i, k] over the possible steps; x, out (left, size, right) flat."""
     first = steps.first[side]
     low = out.dtype.type(-np.inf)
-    for l in range(left):
-        base = l * size * right
-        if right == 1:
+    # indices that cannot be negative compile to vector code
+    size, right, table_at = np.uint64(size), np.uint64(right), np.uint64(table_at)
+    for m in range(np.uint64(left)):
+        base = m * size * right
+        if right == np.uint64(1):
             for k in range(size):
                 out[base + k] = low
             for i in range(size):
                 value = x[base + i]
                 if value == low:
                     continue
-                row = table_at + i * size
-                for run in range(steps.run_at[first + i], steps.run_at[first + i + 1]):
-                    for k in range(steps.begins[run], steps.ends[run]):
-                        out[base + k] = max(out[base + k], value + table[row + k])
+                row, label = table_at + i * size, first + np.int64(i)
+                for run in range(steps.run_at[label], steps.run_at[label + 1]):
+                    for k in range(np.uint64(steps.begins[run]), np.uint64(steps.ends[run])):
+                        u, w = value + table[row + k], out[base + k]
+                        out[base + k] = u if u > w else w
             continue
         for k in range(size):
-            to = base + k * right
+            to, label = base + k * right, first + np.int64(k)
             for r in range(right):
                 out[to + r] = low
-            s, end = steps.at[first + k], steps.at[first + k + 1]
+            s, end = steps.at[label], steps.at[label + 1]
             while s + 4 <= end:
-                i0, i1, i2, i3 = steps.sources[s], steps.sources[s + 1], steps.sources[s + 2], steps.sources[s + 3]
+                i0, i1 = np.uint64(steps.sources[s]), np.uint64(steps.sources[s + 1])
+                i2, i3 = np.uint64(steps.sources[s + 2]), np.uint64(steps.sources[s + 3])
                 e0, e1 = table[table_at + i0 * size + k], table[table_at + i1 * size + k]
                 e2, e3 = table[table_at + i2 * size + k], table[table_at + i3 * size + k]
                 b0, b1, b2, b3 = base + i0 * right, base + i1 * right, base + i2 * right, base + i3 * right
                 for r in range(right):
-                    u = max(x[b0 + r] + e0, x[b1 + r] + e1)
-                    v = max(x[b2 + r] + e2, x[b3 + r] + e3)
-                    out[to + r] = max(out[to + r], max(u, v))
+                    u0, u1, u2, u3 = x[b0 + r] + e0, x[b1 + r] + e1, x[b2 + r] + e2, x[b3 + r] + e3
+                    u = u0 if u0 > u1 else u1
+                    v = u2 if u2 > u3 else u3
+                    u = u if u > v else v
+                    w = out[to + r]
+                    out[to + r] = u if u > w else w
                 s += 4
             while s < end:
-                i0 = steps.sources[s]
+                i0 = np.uint64(steps.sources[s])
                 e0, b0 = table[table_at + i0 * size + k], base + i0 * right
                 for r in range(right):
-                    out[to + r] = max(out[to + r], x[b0 + r] + e0)
+                    u, w = x[b0 + r] + e0, out[to + r]
+                    out[to + r] = u if u > w else w
                 s += 1
 
 
@@ -109,9 +117,10 @@ def max_joint(x: Any, table: Any, top: Any, out: Any) -> None:
             break
         if step % 32 == 31 and x[i] + top <= np.min(out):
             break
-        row = table[i]
+        row, value = table[i], x[i]
         for j in range(n):
-            out[j] = max(out[j], x[i] + row[j])
+            u, w = value + row[j], out[j]
+            out[j] = u if u > w else w
 
 
 @kernel
@@ -148,8 +157,8 @@ def best_paths(
 ) -> None:
     """The best path of sentences first:last into labels (T, S) and scores.
 
-    nodes (T, sum of sizes), node_joint (T, N) or (T, 0); tables: each side's log table, flat; whole (N, N) scores of all
-    steps between bundles, or (0, 0); delta (longest sentence, N), room (2, N) scratch of the same type
+    nodes (T, sum of sizes), node_joint (T, N) or (T, 0); tables: each side's log table, flat; whole (N, N) scores of
+    all steps between bundles, or (0, 0); delta (longest sentence, N), room (2, N) scratch of the same type
     """
     n = delta.shape[1]
     column = np.empty(sizes.sum(), delta.dtype)
@@ -181,13 +190,13 @@ def best_paths(
             for p in range(n):
                 now[p] -= high
         scores[sentence] = total
-        best = np.int64(-1)
+        best = 0
         for t in range(end - 1, begin - 1, -1):
             if total == -np.inf:
                 labels[t, :] = -1
                 continue
             if t == end - 1:
-                best = np.argmax(delta[t - begin])
+                best = int(np.argmax(delta[t - begin]))
             else:
                 if len(whole):
                     room[0] = whole[:, best]

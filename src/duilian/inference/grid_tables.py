@@ -34,7 +34,12 @@ class Table:
         self.top = float(log_table[possible].max()) if possible.any() else 0.0
         rows, cols = dense_block(possible) if reorder else (np.ones(size, bool), np.ones(size, bool))
         self.order = np.concatenate(
-            [np.flatnonzero(~rows & ~cols), np.flatnonzero(rows & ~cols), np.flatnonzero(rows & cols), np.flatnonzero(~rows & cols)]
+            [
+                np.flatnonzero(~rows & ~cols),
+                np.flatnonzero(rows & ~cols),
+                np.flatnonzero(rows & cols),
+                np.flatnonzero(~rows & cols),
+            ]
         )
         self.log_table = np.ascontiguousarray(log_table[np.ix_(self.order, self.order)], dtype=dtype)
         self.exp = np.exp(log_table[np.ix_(self.order, self.order)] - self.top).astype(dtype)

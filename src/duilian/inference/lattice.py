@@ -5,7 +5,8 @@ A bundle is one label per side. Two layouts, one class:
     product  a list of labels per token and side; the bundles of a token are all combinations, the last side fastest
     listed   a list of bundles per token, whatever a mapping or a pruning left
 
-Kernels see a lattice as the named tuple ``Space`` and the weights of bundle pairs as ``Pairs``; ``bundles.py`` is the door.
+Kernels see a lattice as the named tuple ``Space`` and the weights of bundle pairs as ``Pairs``; ``bundles.py`` is the
+door.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Space(NamedTuple):
 
     offsets: (n_sentences + 1,) int64; tokens of sentence i are offsets[i]:offsets[i + 1]
     starts:  (T + 1,) int64; bundles of token t are starts[t]:starts[t + 1]
-    lists:   (T * S + 1,) int64; product layout: labels of side s at token t are kept[lists[t * S + s]:lists[t * S + s + 1]]
+    lists:   (T * S + 1,) int64; product layout: side s keeps kept[lists[n]:lists[n + 1]] at token t, n = t * S + s
     kept:    (n_kept,) int32
     labels:  (n_bundles, S) int32; listed layout, else (0, S)
     sizes:   (S,) int64, labels per side
@@ -112,7 +113,7 @@ class Lattice:
         return listed(self.space.offsets, starts, self.labels[kept], self.space.sizes, self._first(kept))
 
     def restrict_sides(self, allowed: NDArray[np.bool_]) -> Lattice:
-        """The same sentences with the allowed labels only, still a product; allowed: (n_kept,) bool over ``space.kept``."""
+        """The same sentences with the allowed labels only, still a product; allowed: (n_kept,) over ``space.kept``."""
         if not self.is_product:
             raise ValueError("this lattice lists bundles; use restrict with a mask over bundles")
         if allowed.shape != self.space.kept.shape:
@@ -130,7 +131,8 @@ class Lattice:
 def product(offsets: NDArray[np.int64], sides: Sequence[Ragged], sizes: Sequence[int]) -> Lattice:
     """A lattice whose bundles are all combinations of the labels kept on each side.
 
-    offsets: (n_sentences + 1,) tokens;  sides: per side the labels kept at each token;  sizes: labels of each side
+    offsets: (n_sentences + 1,) tokens;  sides: per side the labels kept at each token, ascending
+    sizes: how many labels each side has
     """
     n_tokens, n_sides = int(offsets[-1]), len(sides)
     if len(sizes) != n_sides or any(len(side) != n_tokens for side in sides):
@@ -141,6 +143,10 @@ def product(offsets: NDArray[np.int64], sides: Sequence[Ragged], sizes: Sequence
     for s, (side, size) in enumerate(zip(sides, sizes, strict=True)):
         if len(side.data) and not 0 <= side.data.min() <= side.data.max() < size:
             raise ValueError(f"side {s} has {size} labels; found {side.data.min()} to {side.data.max()}")
+        inner = np.ones(len(side.data) + 1, dtype=bool)
+        inner[side.offsets] = False
+        if np.any(np.diff(side.data, prepend=-1)[inner[:-1]] <= 0):
+            raise ValueError(f"side {s}: the labels of a token must be in ascending order, each once")
         begins = lists[s:-1:n_sides]
         where = np.arange(len(side.data), dtype=np.int64) + np.repeat(begins - side.offsets[:-1], side.lengths)
         kept[where] = side.data
@@ -164,6 +170,33 @@ def listed(
     none = np.zeros(0, dtype=np.int64)
     space = Space(_int64(offsets), _int64(starts), none, np.zeros(0, np.int32), labels, sizes, offsets_of(sizes**2))
     return Lattice(space, origin)
+
+
+def mapped(
+    offsets: NDArray[np.int64], rows: NDArray[np.int32], sizes: Any, allowed: Sequence[NDArray[np.bool_] | None]
+) -> Lattice:
+    """A lattice of the bundles that a mapping knows and that every side allows; a token may be left with none.
+
+    rows: (n, S) the mapping's bundles;  allowed: per side a mask (T, L), or None for a side that is free
+    """
+    n_tokens, sizes = int(offsets[-1]), np.asarray(sizes, dtype=np.int64)
+    rows = np.ascontiguousarray(rows, dtype=np.int32).reshape(-1, len(sizes))
+    free = [mask is None for mask in allowed]
+    masks = [np.ones((1, size), np.bool_) if m is None else m for m, size in zip(allowed, sizes, strict=True)]
+    for mask, size, is_free in zip(masks, sizes, free, strict=True):
+        if not is_free and mask.shape != (n_tokens, size):
+            raise ValueError(f"a mask of shape {(n_tokens, size)} was expected, found {mask.shape}")
+    counts = np.empty(n_tokens, dtype=np.int64)
+    parts = []
+    for first in range(0, n_tokens, 4096):
+        last = min(first + 4096, n_tokens)
+        fits = np.ones((last - first, len(rows)), dtype=np.bool_)
+        for s, mask in enumerate(masks):
+            fits &= (mask if free[s] else mask[first:last])[:, rows[:, s]]
+        counts[first:last] = fits.sum(axis=1)
+        parts.append(rows[np.nonzero(fits)[1]])
+    labels = np.concatenate(parts) if parts else rows[:0]
+    return listed(offsets, offsets_of(counts), labels, sizes)
 
 
 def index_pairs(n_codes: int, keys: NDArray[np.int64] | None = None) -> Pairs:

@@ -67,9 +67,7 @@ def given_mask(labels: NDArray[np.int32], sets: Ragged, n_labels: int) -> NDArra
     return mask
 
 
-def statistics(
-    marginals: NDArray[Any], r: int, lambda_: float, keep: NDArray[np.bool_] | None = None
-) -> Statistics:
+def statistics(marginals: NDArray[Any], r: int, lambda_: float, keep: NDArray[np.bool_] | None = None) -> Statistics:
     """What ``prune`` with the same arguments does; keep: the given labels, to see how often they would be lost."""
     marginals = _checked(marginals, r, lambda_)
     n_tokens, n_labels = marginals.shape

@@ -48,7 +48,7 @@ def partial_sizes(space: Any, begin: Any, end: Any, axes: Any, at: Any) -> None:
             at[t - begin + 1] += size
 
 
-@kernel
+@fast_kernel
 def side_block(space: Any, table: Any, t: Any, side: Any, block: Any) -> None:
     """block[i * k + j] = table of one side from label i of token t - 1 to label j of token t."""
     n_sides = len(space.sizes)
@@ -58,8 +58,34 @@ def side_block(space: Any, table: Any, t: Any, side: Any, block: Any) -> None:
     first = space.lists[before]
     for i in range(space.lists[before + 1] - first):
         row = space.tables[side] + space.kept[first + i] * size
-        for j in range(k):
-            block[i * k + j] = table[row + space.kept[begin + j]]
+        if k == size:
+            # all labels, which are in ascending order
+            at, to = np.uint64(row), np.uint64(i * k)
+            for j in range(np.uint64(k)):
+                block[to + j] = table[at + j]
+        else:
+            for j in range(k):
+                block[i * k + j] = table[row + space.kept[begin + j]]
+
+
+@fast_kernel
+def add_side_block(space: Any, table: Any, t: Any, side: Any, weight: Any, block: Any, counts: Any) -> None:
+    """counts of one side += weight * block * table, at the places where ``side_block`` reads."""
+    n_sides = len(space.sizes)
+    size = space.sizes[side]
+    here, before = t * n_sides + side, (t - 1) * n_sides + side
+    begin, k = space.lists[here], space.lists[here + 1] - space.lists[here]
+    first = space.lists[before]
+    for i in range(space.lists[before + 1] - first):
+        row = space.tables[side] + space.kept[first + i] * size
+        if k == size:
+            at, source = np.uint64(row), np.uint64(i * k)
+            for j in range(np.uint64(k)):
+                counts[at + j] += weight * (block[source + j] * table[at + j])
+        else:
+            for j in range(k):
+                p = row + space.kept[begin + j]
+                counts[p] += weight * (block[i * k + j] * table[p])
 
 
 @kernel
@@ -109,139 +135,152 @@ def log_pair_block(space: Any, pairs: Any, table: Any, weight: Any, t: Any, befo
                     block[at + j] += weight[slot]
 
 
+# Indices that are offset + counter compile to vector code only where they cannot be negative: hence np.uint64.
+
+
 @fast_kernel
 def move(x: Any, at: Any, block: Any, left: Any, k_from: Any, k_to: Any, right: Any, out: Any, to: Any) -> None:
-    """out[l, j, r] = sum_i x[l, i, r] block[i, j]; x starts at x[at], out at out[to]."""
+    """out[m, j, r] = sum_i x[m, i, r] block[i, j]; x starts at x[at], out at out[to]."""
+    at, to, left = np.uint64(at), np.uint64(to), np.uint64(left)
+    k_from, k_to, right = np.uint64(k_from), np.uint64(k_to), np.uint64(right)
     for p in range(to, to + left * k_to * right):
         out[p] = 0
-    for l in range(left):
+    for m in range(left):
         for i in range(k_from):
-            source = at + (l * k_from + i) * right
-            if right == 1:
+            source, row = at + (m * k_from + i) * right, i * k_to
+            if right == np.uint64(1):
                 value = x[source]
-                target = to + l * k_to
+                target = to + m * k_to
                 for j in range(k_to):
-                    out[target + j] += value * block[i * k_to + j]
+                    out[target + j] += value * block[row + j]
             else:
                 for j in range(k_to):
-                    e = block[i * k_to + j]
-                    target = to + (l * k_to + j) * right
+                    e = block[row + j]
+                    target = to + (m * k_to + j) * right
                     for r in range(right):
                         out[target + r] += e * x[source + r]
 
 
 @fast_kernel
 def move_back(x: Any, at: Any, block: Any, left: Any, k_from: Any, k_to: Any, right: Any, out: Any, to: Any) -> None:
-    """out[l, i, r] = sum_j x[l, j, r] block[i, j]; x starts at x[at], out at out[to]."""
-    for l in range(left):
+    """out[m, i, r] = sum_j x[m, j, r] block[i, j]; x starts at x[at], out at out[to]."""
+    at, to, left = np.uint64(at), np.uint64(to), np.uint64(left)
+    k_from, k_to, right = np.uint64(k_from), np.uint64(k_to), np.uint64(right)
+    for m in range(left):
         for i in range(k_from):
-            target = to + (l * k_from + i) * right
-            if right == 1:
-                source = at + l * k_to
+            target, row = to + (m * k_from + i) * right, i * k_to
+            if right == np.uint64(1):
+                source = at + m * k_to
                 total = x.dtype.type(0)
                 for j in range(k_to):
-                    total += x[source + j] * block[i * k_to + j]
+                    total += x[source + j] * block[row + j]
                 out[target] = total
             else:
                 for r in range(right):
                     out[target + r] = 0
                 for j in range(k_to):
-                    e = block[i * k_to + j]
-                    source = at + (l * k_to + j) * right
+                    e = block[row + j]
+                    source = at + (m * k_to + j) * right
                     for r in range(right):
                         out[target + r] += e * x[source + r]
 
 
 @fast_kernel
 def outer(x: Any, at: Any, y: Any, by: Any, left: Any, k_from: Any, k_to: Any, right: Any, out: Any) -> None:
-    """out[i, j] = sum over l, r of x[l, i, r] y[l, j, r]."""
+    """out[i, j] = sum over m, r of x[m, i, r] y[m, j, r]."""
+    at, by, left = np.uint64(at), np.uint64(by), np.uint64(left)
+    k_from, k_to, right = np.uint64(k_from), np.uint64(k_to), np.uint64(right)
     for p in range(k_from * k_to):
         out[p] = 0
-    for l in range(left):
+    for m in range(left):
         for i in range(k_from):
-            source = at + (l * k_from + i) * right
-            if right == 1:
+            source, row = at + (m * k_from + i) * right, i * k_to
+            if right == np.uint64(1):
                 value = x[source]
+                other = by + m * k_to
                 for j in range(k_to):
-                    out[i * k_to + j] += value * y[by + l * k_to + j]
+                    out[row + j] += value * y[other + j]
             else:
                 for j in range(k_to):
-                    other = by + (l * k_to + j) * right
+                    other = by + (m * k_to + j) * right
                     total = x.dtype.type(0)
                     for r in range(right):
                         total += x[source + r] * y[other + r]
-                    out[i * k_to + j] += total
+                    out[row + j] += total
 
 
 @kernel
 def log_move(x: Any, at: Any, block: Any, left: Any, k_from: Any, k_to: Any, right: Any, out: Any, to: Any) -> None:
-    """out[l, j, r] = log sum_i exp(x[l, i, r] + block[i, j])."""
-    for l in range(left):
+    """out[m, j, r] = log sum_i exp(x[m, i, r] + block[i, j])."""
+    for m in range(left):
         for j in range(k_to):
             for r in range(right):
                 top = -np.inf
                 for i in range(k_from):
-                    top = max(top, x[at + (l * k_from + i) * right + r] + block[i * k_to + j])
+                    top = max(top, x[at + (m * k_from + i) * right + r] + block[i * k_to + j])
                 total = 0.0
                 if top > -np.inf:
                     for i in range(k_from):
-                        total += np.exp(x[at + (l * k_from + i) * right + r] + block[i * k_to + j] - top)
+                        total += np.exp(x[at + (m * k_from + i) * right + r] + block[i * k_to + j] - top)
                     top += np.log(total)
-                out[to + (l * k_to + j) * right + r] = top
+                out[to + (m * k_to + j) * right + r] = top
 
 
 @kernel
 def log_move_back(
     x: Any, at: Any, block: Any, left: Any, k_from: Any, k_to: Any, right: Any, out: Any, to: Any
 ) -> None:
-    """out[l, i, r] = log sum_j exp(x[l, j, r] + block[i, j])."""
-    for l in range(left):
+    """out[m, i, r] = log sum_j exp(x[m, j, r] + block[i, j])."""
+    for m in range(left):
         for i in range(k_from):
             for r in range(right):
                 top = -np.inf
                 for j in range(k_to):
-                    top = max(top, x[at + (l * k_to + j) * right + r] + block[i * k_to + j])
+                    top = max(top, x[at + (m * k_to + j) * right + r] + block[i * k_to + j])
                 total = 0.0
                 if top > -np.inf:
                     for j in range(k_to):
-                        total += np.exp(x[at + (l * k_to + j) * right + r] + block[i * k_to + j] - top)
+                        total += np.exp(x[at + (m * k_to + j) * right + r] + block[i * k_to + j] - top)
                     top += np.log(total)
-                out[to + (l * k_from + i) * right + r] = top
+                out[to + (m * k_from + i) * right + r] = top
 
 
 @kernel
 def log_outer(
     x: Any, at: Any, y: Any, by: Any, left: Any, k_from: Any, k_to: Any, right: Any, log_z: Any, block: Any
 ) -> None:
-    """block[i, j] becomes the sum over l, r of exp(x[l, i, r] + block[i, j] + y[l, j, r] - log_z)."""
+    """block[i, j] becomes the sum over m, r of exp(x[m, i, r] + block[i, j] + y[m, j, r] - log_z)."""
     for i in range(k_from):
         for j in range(k_to):
             total = 0.0
-            for l in range(left):
+            for m in range(left):
                 for r in range(right):
-                    value = x[at + (l * k_from + i) * right + r] + y[by + (l * k_to + j) * right + r]
+                    value = x[at + (m * k_from + i) * right + r] + y[by + (m * k_to + j) * right + r]
                     total += np.exp(value + block[i * k_to + j] - log_z)
             block[i * k_to + j] = total
 
 
-@kernel
+@fast_kernel
 def max_move(
     x: Any, at: Any, block: Any, left: Any, k_from: Any, k_to: Any, right: Any, out: Any, to: Any, best: Any, by: Any
 ) -> None:
-    """out[l, j, r] = max_i x[l, i, r] + block[i, j], and best[by + ...] the first i that reaches it."""
-    for l in range(left):
+    """out[m, j, r] = max_i x[m, i, r] + block[i, j], and best[by + ...] the first i that reaches it."""
+    at, to, by, left = np.uint64(at), np.uint64(to), np.uint64(by), np.uint64(left)
+    k_from, k_to, right = np.uint64(k_from), np.uint64(k_to), np.uint64(right)
+    for m in range(left):
         for j in range(k_to):
+            shift = (m * k_to + j) * right
+            source, e = at + m * k_from * right, block[j]
             for r in range(right):
-                top = x[at + l * k_from * right + r] + block[j]
-                who = 0
-                for i in range(1, k_from):
-                    value = x[at + (l * k_from + i) * right + r] + block[i * k_to + j]
-                    if value > top:
-                        top = value
-                        who = i
-                target = (l * k_to + j) * right + r
-                out[to + target] = top
-                best[by + target] = who
+                out[to + shift + r] = x[source + r] + e
+                best[by + shift + r] = 0
+            for i in range(np.uint64(1), k_from):
+                source, e, who = at + (m * k_from + i) * right, block[i * k_to + j], np.int32(i)
+                for r in range(right):
+                    value = x[source + r] + e
+                    better = value > out[to + shift + r]
+                    out[to + shift + r] = value if better else out[to + shift + r]
+                    best[by + shift + r] = who if better else best[by + shift + r]
 
 
 @fast_kernel
@@ -250,19 +289,25 @@ def exponentials32(node: Any, starts: Any, begin: Any, end: Any, phi: Any, top: 
 
     node, phi (n_bundles,) float32; starts (T + 1,); top (T,) float32; a token of -inf throughout gets zeros
     """
+    low = np.float32(-np.inf)
     for t in range(begin, end):
-        high = np.float32(-np.inf)
-        for j in range(starts[t], starts[t + 1]):
-            high = max(high, node[j])
+        first, last = np.uint64(starts[t]), np.uint64(starts[t + 1])
+        high = low
+        for j in range(first, last):
+            high = node[j] if node[j] > high else high
         top[t] = high
-        for j in range(starts[t], starts[t + 1]):
-            phi[j] = exp32(node[j] - high) if high > np.float32(-np.inf) else np.float32(0)
+        if high > low:
+            for j in range(first, last):
+                phi[j] = exp32(node[j] - high)
+        else:
+            for j in range(first, last):
+                phi[j] = 0
 
 
 @fast_kernel
 def exp32(x: Any) -> Any:
     """exp of a float32 that is at most 80, as a polynomial that compiles to vector code; 0 below -87."""
-    y = max(x, np.float32(-87.0))
+    y = x if x > np.float32(-87.0) else np.float32(-87.0)
     n = np.int32(y * np.float32(_LOG2E) + np.float32(126.5))
     k = np.float32(n - np.int32(126))
     r = y - k * np.float32(0.693359375) + k * np.float32(2.12194440e-4)
