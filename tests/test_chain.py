@@ -38,7 +38,8 @@ def sums(problem: ChainProblem, first: int, last: int, dtype: Any, node: Any = N
     pairs = np.zeros((n_labels, n_labels), dtype)
     if np.isfinite(log_z):
         scratch = np.empty(n_labels, dtype), np.empty(n_labels, dtype)
-        chain.backward(psi, n, table, end, runs, alpha, norm, *scratch, pairs, dtype(0))
+        back = chain.runs_of((problem.trans > -np.inf).T)
+        chain.backward(psi, n, table.T.copy(), end, runs, back, alpha, norm, *scratch, pairs, dtype(0))
     return float(log_z), alpha, pairs * table
 
 

@@ -142,6 +142,39 @@ def constrain(node: Any, begin: Any, end: Any, labels: Any, set_data: Any, set_o
 
 
 @fast_kernel
+def spread(table: Any, values: Any, runs: Any, out: Any) -> None:
+    """out[j] += sum_i values[i] * table[i, j] over the labels j that may follow i. table (L, L), values, out (L,)."""
+    for block in range(len(runs.firsts)):
+        i = runs.firsts[block]
+        a, row = values[i], table[i]
+        if runs.sizes[block] == 4:
+            b, c, d = values[i + 1], values[i + 2], values[i + 3]
+            row_b, row_c, row_d = table[i + 1], table[i + 2], table[i + 3]
+            for r in range(runs.offsets[block], runs.offsets[block + 1]):
+                for j in range(runs.begins[r], runs.ends[r]):
+                    out[j] += a * row[j] + b * row_b[j] + c * row_c[j] + d * row_d[j]
+        else:
+            for r in range(runs.offsets[block], runs.offsets[block + 1]):
+                for j in range(runs.begins[r], runs.ends[r]):
+                    out[j] += a * row[j]
+
+
+@fast_kernel
+def total_of(values: Any) -> Any:
+    """Sum of values (L,), in four running sums so that additions need not wait for each other."""
+    w = x = y = z = values[0] * 0
+    n = len(values)
+    for j in range(0, n - 3, 4):
+        w += values[j]
+        x += values[j + 1]
+        y += values[j + 2]
+        z += values[j + 3]
+    for j in range(n - n % 4, n):
+        w += values[j]
+    return (w + x) + (y + z)
+
+
+@fast_kernel
 def forward(psi: Any, n: Any, table: Any, start: Any, end: Any, runs: Any, alpha: Any, norm: Any) -> Any:
     """Scaled forward pass: alpha[t] sums to one, norm[t] is what it summed to; returns log of the sum over all paths.
 
@@ -157,25 +190,11 @@ def forward(psi: Any, n: Any, table: Any, start: Any, end: Any, runs: Any, alpha
         else:
             for j in range(n_labels):
                 now[j] = 0
-            before = alpha[t - 1]
-            for block in range(len(runs.firsts)):
-                i = runs.firsts[block]
-                a, row = before[i], table[i]
-                if runs.sizes[block] == 4:
-                    b, c, d = before[i + 1], before[i + 2], before[i + 3]
-                    row_b, row_c, row_d = table[i + 1], table[i + 2], table[i + 3]
-                    for r in range(runs.offsets[block], runs.offsets[block + 1]):
-                        for j in range(runs.begins[r], runs.ends[r]):
-                            now[j] += a * row[j] + b * row_b[j] + c * row_c[j] + d * row_d[j]
-                else:
-                    for r in range(runs.offsets[block], runs.offsets[block + 1]):
-                        for j in range(runs.begins[r], runs.ends[r]):
-                            now[j] += a * row[j]
-        z = now[0] * 0
+            spread(table, alpha[t - 1], runs, now)
         here = psi[t]
         for j in range(n_labels):
             now[j] *= here[j]
-            z += now[j]
+        z = total_of(now)
         norm[t] = z
         scale = 1 / z
         for j in range(n_labels):
@@ -191,21 +210,13 @@ def forward(psi: Any, n: Any, table: Any, start: Any, end: Any, runs: Any, alpha
 
 @fast_kernel
 def backward(
-    psi: Any,
-    n: Any,
-    table: Any,
-    end: Any,
-    runs: Any,
-    alpha: Any,
-    norm: Any,
-    beta: Any,
-    next_: Any,
-    pairs: Any,
-    eps: Any,
-) -> None:
+    psi: Any, n: Any, turned: Any, end: Any, runs: Any, back: Any, alpha: Any, norm: Any, beta: Any, next_: Any,
+    pairs: Any, eps: Any,
+) -> None:  # fmt: skip
     """Scaled backward pass; alpha becomes the marginals, and expected transitions are added to pairs.
 
-    shapes as in ``forward``; beta (L,), next_ (L,) scratch; pairs (L, L) in and out: the expected number of times i is
+    shapes as in ``forward``; turned (L, L) the table with rows and columns exchanged, and back its runs;
+    beta (L,), next_ (L,) scratch; pairs (L, L) in and out: the expected number of times i is
     followed by j is pairs[i, j] * table[i, j]. Labels with a marginal of at most eps are left out of pairs.
     """
     n_labels = psi.shape[1]
@@ -220,7 +231,9 @@ def backward(
         for j in range(n_labels):
             next_[j] = beta[j] * here[j] * scale
         now = alpha[t]
-        sum_over_next(table, next_, runs, beta)
+        for j in range(n_labels):
+            beta[j] = 0
+        spread(turned, next_, back, beta)
         for block in range(len(runs.firsts)):
             for i in range(runs.firsts[block], runs.firsts[block] + runs.sizes[block]):
                 a = now[i]
@@ -231,30 +244,6 @@ def backward(
                     for r in range(runs.offsets[block], runs.offsets[block + 1]):
                         for j in range(runs.begins[r], runs.ends[r]):
                             out[j] += a * next_[j]
-
-
-@fast_kernel
-def sum_over_next(table: Any, next_: Any, runs: Any, beta: Any) -> None:
-    """beta[i] = sum_j table[i, j] * next_[j] over the labels j that may follow i. table (L, L), next_, beta (L,)."""
-    for block in range(len(runs.firsts)):
-        i = runs.firsts[block]
-        row = table[i]
-        w = x = y = z = next_[0] * 0
-        if runs.sizes[block] == 4:
-            row_b, row_c, row_d = table[i + 1], table[i + 2], table[i + 3]
-            for r in range(runs.offsets[block], runs.offsets[block + 1]):
-                for j in range(runs.begins[r], runs.ends[r]):
-                    q = next_[j]
-                    w += row[j] * q
-                    x += row_b[j] * q
-                    y += row_c[j] * q
-                    z += row_d[j] * q
-            beta[i], beta[i + 1], beta[i + 2], beta[i + 3] = w, x, y, z
-        else:
-            for r in range(runs.offsets[block], runs.offsets[block + 1]):
-                for j in range(runs.begins[r], runs.ends[r]):
-                    w += row[j] * next_[j]
-            beta[i] = w
 
 
 @kernel

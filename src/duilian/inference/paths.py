@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duilian.inference.chain import Runs, exponentials64, forward, runs_of, sum_over_next
+from duilian.inference.chain import Runs, exponentials64, forward, runs_of, spread
 from duilian.kernels import kernel
 
 Floats = NDArray[np.float64]
@@ -19,20 +19,13 @@ Floats = NDArray[np.float64]
 
 @kernel
 def _posteriors(
-    node: Any,
-    sentences: Any,
-    trans: Any,
-    start: Any,
-    end: Any,
-    runs: Any,
-    log_z: Any,
-    alpha: Any,
-    beta: Any,
-    steps: Any,
-) -> None:
+    node: Any, sentences: Any, trans: Any, start: Any, end: Any, runs: Any, back: Any, log_z: Any, alpha: Any,
+    beta: Any, steps: Any,
+) -> None:  # fmt: skip
     """alpha * beta are the marginals; steps[t] is the factor of unit t: psi[t] / norm[t]; both (U, L) out."""
     n_labels = node.shape[1]
     table, e_start, e_end = np.exp(trans), np.exp(start), np.exp(end)
+    turned = table.T.copy()
     for s in range(len(sentences) - 1):
         first, last = sentences[s], sentences[s + 1]
         n = last - first
@@ -53,7 +46,8 @@ def _posteriors(
             f[t] = psi[t] / norm[t]
         b[n - 1] = e_end / norm[n]
         for t in range(n - 2, -1, -1):
-            sum_over_next(table, f[t + 1] * b[t + 1], runs, b[t])
+            b[t] = 0
+            spread(turned, f[t + 1] * b[t + 1], back, b[t])
 
 
 @kernel
@@ -156,8 +150,9 @@ class Posteriors:
         self.sentences = np.ascontiguousarray(sentences, np.int64)
         self.log_z: Floats = np.zeros(len(self.sentences) - 1)
         self.alpha, self.beta, self.steps = (np.zeros(self.node.shape) for _ in range(3))
+        allowed = self.trans > -np.inf
         _posteriors(
-            self.node, self.sentences, self.trans, self.start, self.end, runs or runs_of(self.trans > -np.inf),
+            self.node, self.sentences, self.trans, self.start, self.end, runs or runs_of(allowed), runs_of(allowed.T),
             self.log_z, self.alpha, self.beta, self.steps,
         )  # fmt: skip
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duilian.errors import DuilianError
+from duilian.inference.chain import runs_of
 from duilian.models.chain import Chain
 from duilian.models.weights import Features
 from duilian.training.data import TrainingData, dropout, shuffled
@@ -53,6 +54,7 @@ class CrfLearner:
         self.means = [np.zeros(part.shape, np.float64) for part in (self.weights, self.trans, self.start, self.end)]
         self.n_means = np.zeros(1, np.int64)
         self.eta = np.array([settings["eta"]], np.float64)
+        self.back = runs_of((chain.trans > -np.inf).T)
         self.decay = settings["c2"] / max(len(data), 1)
         counts = np.bincount(data.features.data, minlength=len(chain.rows))
         self.rates = row_rates(counts, settings["common"])
@@ -64,7 +66,7 @@ class CrfLearner:
         data = self.data
         return float(
             crf_steps(
-                self.chain.rows.sparse(weights), trans, start, end, self.chain.runs, features, data.labels,
+                self.chain.rows.sparse(weights), trans, start, end, self.chain.runs, self.back, features, data.labels,
                 data.sets.data, data.sets.offsets, data.sentences, order, self.settings["batch"], steps, eta,
                 self.decay, self.rates, self.table_rate,
             )

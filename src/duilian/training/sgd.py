@@ -36,7 +36,9 @@ class Steps(NamedTuple):
 
 
 @fast_kernel
-def careful(node: Any, n: Any, trans: Any, start: Any, end: Any, scale: Any, runs: Any, alpha: Any, pairs: Any) -> Any:
+def careful(
+    node: Any, n: Any, trans: Any, start: Any, end: Any, scale: Any, runs: Any, back: Any, alpha: Any, pairs: Any
+) -> Any:
     """``forward`` and ``backward`` in float64, for sentences that float32 cannot hold.
 
     node (n, L); alpha (>= n, L) float32 marginals out; pairs (L, L) float32 expected transitions, added to.
@@ -51,7 +53,7 @@ def careful(node: Any, n: Any, trans: Any, start: Any, end: Any, scale: Any, run
     log_z = top + forward(psi, n, table, np.exp(start.astype(np.float64) * scale), e_end, runs, wide, norm)
     if not -np.inf < log_z < np.inf:
         return log_z
-    backward(psi, n, table, e_end, runs, wide, norm, beta, next_, sums, 0.0)
+    backward(psi, n, table.T.copy(), e_end, runs, back, wide, norm, beta, next_, sums, 0.0)
     for t in range(n):
         for j in range(n_labels):
             alpha[t, j] = wide[t, j]
@@ -87,7 +89,7 @@ def longest_of(sentences: Any, order: Any, batch: Any) -> Any:
 
 @fast_kernel
 def crf_steps(
-    sparse: Any, trans: Any, start: Any, end: Any, runs: Any, features: Any, labels: Any, set_data: Any,
+    sparse: Any, trans: Any, start: Any, end: Any, runs: Any, back: Any, features: Any, labels: Any, set_data: Any,
     set_offsets: Any, sentences: Any, order: Any, batch: Any, steps: Any, eta: Any, decay: Any, rates: Any,
     table_rate: Any,
 ) -> Any:  # fmt: skip
@@ -108,7 +110,8 @@ def crf_steps(
     bits = np.empty(n_labels, np.int32)
     power = bits.view(np.float32)
     beta, next_ = np.empty(n_labels, f), np.empty(n_labels, f)
-    table, e_start, e_end = np.empty((n_labels, n_labels), f), np.empty(n_labels, f), np.empty(n_labels, f)
+    table, turned = np.empty((n_labels, n_labels), f), np.empty((n_labels, n_labels), f)
+    e_start, e_end = np.empty(n_labels, f), np.empty(n_labels, f)
     pairs, all_pairs = np.empty((n_labels, n_labels), f), np.empty((n_labels, n_labels), f)
     more, counts = np.empty((n_labels, n_labels), f), np.empty((n_labels, n_labels), f)
     g_start, g_end = np.empty(n_labels, f), np.empty(n_labels, f)
@@ -124,6 +127,7 @@ def crf_steps(
             top = exponentials(next_.reshape(1, n_labels), 1, table[i : i + 1], bits, power)
             for j in range(n_labels):
                 table[i, j] *= f(np.exp(top))
+                turned[j, i] = table[i, j]
         for j in range(n_labels):
             e_start[j] = np.exp(start[j] * scale)
             e_end[j] = np.exp(end[j] * scale)
@@ -162,13 +166,13 @@ def crf_steps(
                 top = exponentials(here, n, psi, bits, power)
                 log_z = forward(psi, n, table, e_start, e_end, runs, alpha, norm) + top
             if -np.inf < log_z < np.inf:
-                backward(psi, n, table, e_end, runs, alpha, norm, beta, next_, pairs, eps)
+                backward(psi, n, turned, e_end, runs, back, alpha, norm, beta, next_, pairs, eps)
                 if n > 1:  # a single unit takes no step, and 0 times a table that overflowed is not 0
                     for i in range(n_labels):
                         for j in range(n_labels):
                             pairs[i, j] *= table[i, j]
             else:
-                log_z = careful(here, n, trans, start, end, scale, runs, alpha, pairs)
+                log_z = careful(here, n, trans, start, end, scale, runs, back, alpha, pairs)
             if not -np.inf < log_z < np.inf:
                 here[:] = 0
                 steps.skipped[0] += 1
@@ -184,7 +188,7 @@ def crf_steps(
             else:
                 constrain(free, first, last, labels, set_data, set_offsets)
                 more[:] = 0
-                goal = careful(free[:n], n, trans, start, end, scale, runs, alpha, more)
+                goal = careful(free[:n], n, trans, start, end, scale, runs, back, alpha, more)
                 if not -np.inf < goal < np.inf:
                     here[:] = 0
                     continue
