@@ -531,6 +531,14 @@ def test_sides_that_come_late_and_sides_that_are_asked_for() -> None:
     assert [block.layer().name for block in blocks] == ["tags", "x"]
 
 
+@pytest.mark.parametrize("text", ["a\nb", "a\r", "\n"])
+def test_raw_text_with_a_line_end_inside_is_not_written(text: str) -> None:
+    corpus = build([(["fine"], None), ([text], None)])
+    with pytest.raises(UsageError, match="sentence 2: there is a line end in it"):
+        written(corpus, "raw")
+    assert written(build([(["a\rb"], None)]), "raw") == "a\rb\n"
+
+
 def test_raw_text_keeps_its_spaces() -> None:
     corpus = read(" 上海\u3000好 \r\n\n x", "raw")
     assert [corpus.sentence_text(k) for k in range(3)] == [" 上海\u3000好 ", "", " x"]

@@ -51,9 +51,11 @@ def write(corpus: Corpus, layer: str | None, options: WriteOptions) -> str:
         return render(
             Pieces(source.raw, source.offsets[:-1], source.offsets[1:], np.zeros(n, np.int64), np.arange(n), [""])
         )
-    breaks = np.flatnonzero(corpus.text == 10)
-    if len(breaks):
-        sentence = int(np.searchsorted(corpus.offsets, breaks[0], side="right"))
+    filled = np.flatnonzero(np.diff(corpus.offsets))
+    ends = corpus.offsets[filled + 1] - 1
+    wrong = np.union1d(np.flatnonzero(corpus.text == 10), ends[corpus.text[ends] == 13])
+    if len(wrong):
+        sentence = int(np.searchsorted(corpus.offsets, wrong[0], side="right"))
         raise UsageError(f"raw cannot hold sentence {sentence}: there is a line end in it. Use jsonl.")
     n = len(corpus)
     return render(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import lzma
-import os
+import secrets
 import stat
 import sys
 from collections.abc import Iterator, Sequence
@@ -161,7 +161,7 @@ def created(path: Any) -> Iterator[IO[bytes]]:
                 yield stream
             return
         target = target.resolve()
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
         file = temporary.open("wb")
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}.") from None
