@@ -10,6 +10,9 @@ from duilian.features.extract import mix
 from duilian.features.index import place
 from duilian.kernels import kernel
 
+SHAPE = np.uint64(0x5851F42D4C957F2D)
+"""Where the hash of a shape begins, far from the numbers of kinds: ``mix`` forgets a state equal to its value."""
+
 
 @kernel
 def word_atoms(text: Any, classes: Any, lower: Any, starts: Any, ends: Any, atoms: Any) -> None:
@@ -22,7 +25,7 @@ def word_atoms(text: Any, classes: Any, lower: Any, starts: Any, ends: Any, atom
         begin, end = starts[u], ends[u]
         word = one
         small = np.uint64(2)
-        shape = np.uint64(3)
+        shape = SHAPE
         previous = np.int64(-1)
         for k in range(begin, end):
             point = text[k]
