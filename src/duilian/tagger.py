@@ -105,7 +105,7 @@ class Tagger:
             return f"there is no layer {layer!r} to read words from; the file has {names}"
         return (
             "this model tags given words, and the input is raw text: segment it first, "
-            "or say --format segmented if its words are separated by spaces"
+            "or say --input-format segmented if its words are separated by spaces"
         )
 
 
