@@ -1,10 +1,10 @@
-"""Accuracy on the People's Daily: train with default options, score on dev or, once, on test. Figures of docs/results.md.
+"""Accuracy on the People's Daily: train with default options, score on dev or, once, on test; for docs/results.md.
 
     python benchmarks/accuracy.py --on dev                       all rows, seed 1
     python benchmarks/accuracy.py --on test --seeds 1,2,3 crf-pos perceptron-pos
 
-Every line of output is one JSON object: row, seed, part, scores, seconds. A use of the test part belongs into the log of
-docs/results.md.
+Every line of output is one JSON object: row, seed, part, scores, seconds. A use of the test part belongs into the log
+of docs/results.md.
 """
 
 from __future__ import annotations
