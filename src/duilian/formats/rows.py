@@ -24,7 +24,7 @@ class Rows(NamedTuple):
     ends: Ints
     n_columns: NDArray[np.int32]
     blank: NDArray[np.bool_]
-    sentence: Ints
+    sentence: NDArray[np.int32]
     bounds: Ints
 
 
@@ -33,6 +33,7 @@ def scan(points: Points, every_blank: bool) -> Rows:
     from duilian.formats.scan_kernels import scan_lines
 
     starts, ends, n_tabs = scan_lines(fixed(points, np.uint32))
+    n_tabs += 1  # columns
     blank = ends == starts
     first = np.ones(len(starts), bool)
     if every_blank:
@@ -43,11 +44,12 @@ def scan(points: Points, every_blank: bool) -> Rows:
             filled = np.flatnonzero(~blank)
             first[: filled[0] + 1 if len(filled) else len(first)] = False
             first[0] = bool(len(filled))
-    sentence = np.cumsum(first) - 1
-    bounds = np.append(starts[first], len(points))
-    if len(bounds) > 1:
-        bounds[0] = 0
-    return Rows(starts, ends, n_tabs + 1, blank, sentence.astype(np.int64), bounds)
+    sentence = np.cumsum(first, dtype=np.int32)
+    sentence -= 1
+    bounds = np.empty(np.count_nonzero(first) + 1, np.int64)
+    np.compress(first, starts, out=bounds[:-1])
+    bounds[-1] = len(points)
+    return Rows(starts, ends, n_tabs, blank, sentence, bounds)
 
 
 def fields(points: Points, starts: Ints, ends: Ints, columns: list[int]) -> tuple[Ints, Ints]:
