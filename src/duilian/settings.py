@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +40,7 @@ class Setting:
                 found = str(value)
         except (ValueError, KeyError):
             raise SettingError(f"{self.name}={value}: expected {self.expected()}.") from None
-        wrong = (self.choices and found not in self.choices) or (found != found)
+        wrong = (self.choices and found not in self.choices) or (kind is float and not math.isfinite(found))
         if self.low is not None and kind in (int, float):
             wrong = wrong or found < self.low
         if self.high is not None and kind in (int, float):

@@ -112,7 +112,14 @@ def prepare(side: Side, task: str, settings: dict[str, Any]) -> tuple[Chain, Tra
     featurizer = make_featurizer(lines, task, settings, word_units(side.corpus, gold) if task != "pos" else None)
     (rows,) = featurizer.fit([labelled.units], cutoff=settings["cutoff"])
     chain = empty_chain(labelled, rows, featurizer, task, settings)
-    return chain, TrainingData.of(labelled, rows, cut_at(labelled.units, settings["split"]))
+    begins = may_begin(labelled, grammar_of(chain.names, task, settings["scheme"]).starts)
+    return chain, TrainingData.of(labelled, rows, cut_at(labelled.units, settings["split"], begins))
+
+
+def may_begin(labelled: Labelled, starts: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(U,) whether a sentence may begin at each unit, by its labels. starts: (L,) labels that may be the first."""
+    some = np.array([bool(starts[row].any()) for row in labelled.sets], np.bool_)
+    return np.concatenate([starts, some[::-1], [True]])[labelled.labels]
 
 
 class Dev:

@@ -65,14 +65,20 @@ def dropout(features: Features, rate: float, seed: int, room: list[Features]) ->
     return room[0]
 
 
-def cut_at(units: Units, marks: str) -> NDArray[np.int64]:
-    """Sentence offsets with further cuts behind units that are one of the marks."""
+def cut_at(units: Units, marks: str, begins: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+    """Sentence offsets with further cuts behind units that are one of the marks.
+
+    begins: (U,) whether a sentence may begin at a unit (None: at all), so that no word is cut in two
+    """
     if not marks:
         return units.sentences
     single = units.ends - units.starts == 1
     points = np.array(sorted({ord(mark) for mark in marks}), dtype=np.uint32)
     hit = single & np.isin(units.text[np.minimum(units.starts, max(len(units.text) - 1, 0))], points)
-    return np.union1d(units.sentences, np.flatnonzero(hit) + 1).astype(np.int64)
+    cuts = np.flatnonzero(hit) + 1
+    if begins is not None:
+        cuts = cuts[np.append(begins, True)[cuts]]
+    return np.union1d(units.sentences, cuts).astype(np.int64)
 
 
 def shuffled(n: int, seed: int, epoch: int, sample: int = 0) -> NDArray[np.int64]:

@@ -87,8 +87,9 @@ class Loop:
         model = self.learner.current()
         dev = {} if self.score is None else self.score(model)
         before = self.best
-        first = next(iter(dev.values()), 0.0)
-        better = before is None or not dev or first > next(iter(before.dev.values()))
+        first = next(iter(dev), "")
+        # By name: a checkpoint's dev scores come back sorted.
+        better = before is None or not dev or dev[first] > before.dev[first]
         if better:
             self.model = model
         progress = Progress(number, self.epochs, objective, dev, better, self.tokens, self.seconds)
