@@ -59,7 +59,7 @@ CRF = (
 PERCEPTRON = (*SHARED, Setting("dropout", 0.2, "share of features left out at random while training", low=0, high=0.9))
 PA = (
     *PERCEPTRON,
-    Setting("C", 0.01, "aggressiveness: no step is longer", low=1e-6),
+    Setting("C", 0.1, "aggressiveness: no step is longer", low=1e-6),
     Setting(
         "margin", "errors", "by how much gold has to win: by 1, or by the number of errors", choices=("one", "errors")
     ),
