@@ -388,11 +388,11 @@ def _hold_together(corpus: Corpus) -> None:
 
 
 def _bytes_of(corpus: Corpus) -> int:
-    """The size of what compiled code made of it."""
+    """About the size of what compiled code made of it."""
     arrays: list[Any] = [corpus.text, *(layer.offsets for layer in corpus.layers)]
     if corpus.source is not None:
         slots = corpus.source.slots.values()
-        arrays += [corpus.source.offsets, *(place for slot in slots for place in slot)]
+        arrays += [place for slot in slots for place in slot]
     return sum({id(array): array.nbytes for array in arrays}.values())
 
 
