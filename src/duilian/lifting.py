@@ -8,13 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from duilian.corpus import UNKNOWN, Corpus, Layer
+from duilian.corpus import UNKNOWN, Corpus, Layer, with_tags
 from duilian.ragged import Ragged, offsets_of, ranges
-from duilian.standards.schemes import DEFAULT, SINGLE, grammar, join_label, parse_labels, prefixes_of, scheme, words_of
+from duilian.standards.schemes import (
+    BEGIN,
+    DEFAULT,
+    END,
+    MIDDLE,
+    SINGLE,
+    Scheme,
+    grammar,
+    join_label,
+    parse_labels,
+    prefixes_of,
+    scheme,
+    words_of,
+)
 
 TASKS = ("pos", "seg", "segpos")
 """pos: tags over given words. seg: where words begin and end. segpos: both at once, as labels of characters."""
@@ -98,58 +112,81 @@ def units_of(corpus: Corpus, layer: Layer | None, task: str) -> Units:
     return character_units(corpus)
 
 
-def label_units(corpus: Corpus, layer: Layer, task: str, scheme_name: str = DEFAULT) -> Labelled:
+def label_units(
+    corpus: Corpus, layer: Layer, task: str, scheme_name: str = DEFAULT, known: Sequence[str] | None = None
+) -> Labelled:
     """Units and labels of a layer, as the task sees them.
 
-    Names are those that occur, and the single character if it does not: without it some texts could not be cut at all.
-    A word without a tag may have all that occur; where no tag is known, all that the layer lists.
+    known: the names of the labels, as of a trained model; a word whose tag they lack keeps its boundaries. None: those
+    that occur, and the single character if it does not, without which some texts could not be cut at all. A word
+    without a tag may have all of them; where no tag is known, all that the layer lists.
     """
     if task == "pos":
         used = np.union1d(layer.labels[layer.labels >= 0], layer.sets.data).astype(np.int64)
-        names = [layer.tags[k] for k in used]
-        return relabel(Labelled(word_units(corpus, layer), layer.tags, layer.labels, layer.sets), sorted(names))
+        names = sorted(layer.tags[k] for k in used) if known is None else known
+        return relabel(Labelled(word_units(corpus, layer), layer.tags, layer.labels, layer.sets), names)
     units = character_units(corpus)
     way = scheme(scheme_name)
+    if known is not None and task == "segpos":
+        layer = with_tags(layer, [tag for tag in parse_labels(way, known)[2] if tag is not None])
+    tags: tuple[str | None, ...] = (None,) if task == "seg" else layer.tags
+    names = [join_label(prefix, tag) for tag in tags for prefix in way.prefixes]
     words, begins, ends = _covering(corpus, layer, len(units))
-    covered = ranges(begins, ends)
-    prefix = prefixes_of(way, ends - begins).astype(np.int32)
-    word = np.repeat(words, ends - begins)
-    n_prefixes = len(way)
+    joint, rows, given = _joint_labels(
+        way, ends - begins, np.zeros_like(words) if task == "seg" else layer.labels[words], layer.sets,
+        _writable(way, names, names if known is None else known),
+    )  # fmt: skip
     labels = np.full(len(units), UNKNOWN, np.int32)
-    if task == "seg":
-        labels[covered] = prefix
-        return relabel(
-            Labelled(units, way.prefixes, labels, Ragged(np.zeros(0, np.int32), np.zeros(1, np.int64))),
-            sorted(way.prefixes[k] for k in np.union1d(prefix, way.roles[SINGLE])),
-        )
-    names = [join_label(p, tag) for tag in layer.tags for p in way.prefixes]
-    tag = layer.labels[word]
-    joint = np.where(tag >= 0, tag * n_prefixes + prefix, UNKNOWN).astype(np.int32)
-    rows: list[NDArray[np.int32]] = []
-    numbers: dict[tuple[int, int], int] = {}
-    for at in np.flatnonzero(tag < 0).tolist():
-        key = (int(tag[at]), int(prefix[at]))
-        if key not in numbers:
-            tags = np.arange(len(layer.tags)) if key[0] == UNKNOWN else layer.sets[-2 - key[0]]
-            numbers[key] = -2 - len(rows)
-            rows.append((tags * n_prefixes + key[1]).astype(np.int32))
-        joint[at] = numbers[key]
-    labels[covered] = joint
+    labels[ranges(begins, ends)] = joint
     whole = Labelled(units, tuple(names), labels, Ragged.from_rows(rows, np.int32))
-    given = [rows[-2 - number] for (tag_number, _), number in numbers.items() if tag_number != UNKNOWN]
+    if known is not None:
+        return relabel(whole, known)
     used = np.unique(np.concatenate([labels[labels >= 0], *given]))
     if not len(used):
         used = np.unique(whole.sets.data)
     single = int(way.roles[SINGLE])
-    if not np.any(used % n_prefixes == single):
-        used = np.union1d(used, used // n_prefixes * n_prefixes + single)
+    if not np.any(used % len(way) == single):
+        used = np.union1d(used, (used // len(way) if len(used) else np.arange(len(tags))) * len(way) + single)
     return relabel(whole, sorted(names[k] for k in used))
+
+
+def _writable(way: Scheme, names: Sequence[str], known: Sequence[str]) -> NDArray[np.bool_]:
+    """(3, n_tags) whether a word of one, two, or more characters with a tag can be written with the known labels."""
+    have = np.isin(np.array(names, object), np.array([*known, ""], object)).reshape(-1, len(way))
+    lengths = ([SINGLE], [BEGIN, END], [BEGIN, MIDDLE, END])
+    return np.array([have[:, way.roles[roles]].all(axis=1) for roles in lengths])
+
+
+def _joint_labels(
+    way: Scheme, lengths: NDArray[np.int64], tags: NDArray[Any], sets: Ragged, writable: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], list[NDArray[np.int32]], list[NDArray[np.int32]]]:
+    """Lengths and tags of words -> labels of their characters, sets that these point to, and which of them were given.
+
+    A word whose tag cannot be written may have any tag that can; if none can, its characters may be anything.
+    """
+    kinds = np.minimum(lengths, 3) - 1
+    tags = np.where((tags >= 0) & ~writable[kinds, np.maximum(tags, 0)], UNKNOWN, tags) if writable.size else tags
+    prefix = prefixes_of(way, lengths).astype(np.int32)
+    tag, kind = np.repeat(tags, lengths), np.repeat(kinds, lengths)
+    joint = np.where(tag >= 0, tag * len(way) + prefix, UNKNOWN).astype(np.int32)
+    rows: list[NDArray[np.int32]] = []
+    given: list[NDArray[np.int32]] = []
+    numbers: dict[tuple[int, int, int], int] = {}
+    for at in np.flatnonzero(tag < 0).tolist():
+        key = (int(tag[at]), int(kind[at]), int(prefix[at]))
+        if key not in numbers:
+            can = np.flatnonzero(writable[key[1]])
+            some = can if key[0] == UNKNOWN else np.intersect1d(sets[-2 - key[0]], can)
+            row = ((some if len(some) else can) * len(way) + key[2]).astype(np.int32)
+            numbers[key] = -2 - len(rows) if len(row) else UNKNOWN
+            rows += [row] if len(row) else []
+            given += [row] if len(some) and key[0] != UNKNOWN else []
+        joint[at] = numbers[key]
+    return joint, rows, given
 
 
 def relabel(labelled: Labelled, names: Sequence[str]) -> Labelled:
     """The same labels over another list of names; a label that the list lacks becomes unknown."""
-    from duilian.corpus import with_tags
-
     n = len(labelled.labels)
     edges = np.array([0, n], np.int64)
     zeros = np.zeros(n, np.int64)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duilian.corpus import Corpus, Layer, with_tags
+from duilian.corpus import Corpus, Layer
 from duilian.features import TEMPLATES, Featurizer
 from duilian.features.dictionary import build as build_dictionary
 from duilian.lifting import (
@@ -20,7 +20,6 @@ from duilian.lifting import (
     is_space,
     label_units,
     layer_from,
-    relabel,
     units_of,
     word_units,
 )
@@ -144,8 +143,8 @@ class Dev:
     def with_temperature(self, chain: Chain) -> Chain:
         """The chain with the temperature under which this corpus is likeliest."""
         assert self.side.dev is not None
-        gold = label_units(self.side.dev, self.side.dev.layer(self.side.dev_layer), self.task, chain.scheme)
-        gold = relabel(gold, chain.names)
+        layer = self.side.dev.layer(self.side.dev_layer)
+        gold = label_units(self.side.dev, layer, self.task, chain.scheme, chain.names)
         heat = fit_temperature(chain, self.features, gold.labels, gold.sets, self.units.sentences)
         return replace(chain, temperature=heat)
 
@@ -207,9 +206,7 @@ class ChainTagger(Tagger):
         self, corpus: Corpus, layer: Layer | None, units: Units, constrain: bool
     ) -> tuple[NDArray[np.int32] | None, Ragged | None]:
         if constrain and layer is not None and layer.name != "chunks":
-            if self.task == "segpos":  # a word whose tag the model does not know keeps its boundaries
-                layer = with_tags(layer, self.sides[0].tags)
-            given = relabel(label_units(corpus, layer, self.task, self.chain.scheme), self.chain.names)
+            given = label_units(corpus, layer, self.task, self.chain.scheme, self.chain.names)
             return given.labels, given.sets
         if self.task != "pos" and (layer is None or layer.name == "chunks") and is_space(corpus.text).any():
             return boundary_sets(corpus, units, self.chain.names, self.chain.scheme)
@@ -238,10 +235,10 @@ class ChainTagger(Tagger):
             read = next((part for part in one.layers if layer is None or part.name == layer), None)
             units = units_of(one, read, self.task)
             features = self.chain.features(units)
-            paths, scores = self.chain.n_best(features, 0, len(units), k)
-            log_z = sum(
-                (float(part.log_z.sum()) for _, _, part in self.chain.posteriors(features, units.sentences)), 0.0
-            )
+            allowed, sets = self._allowed(one, read, units, constrain=False)
+            paths, scores = self.chain.n_best(features, 0, len(units), k, allowed, sets)
+            parts = self.chain.posteriors(features, units.sentences, allowed, sets)
+            log_z = sum((float(part.log_z.sum()) for _, _, part in parts), 0.0)
             found.append(
                 [
                     (

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from duilian.errors import DuilianError
 from duilian.features import Dictionary, Featurizer
 from duilian.inference.chain import Runs, constrain, runs_of, viterbi
 from duilian.inference.paths import Posteriors, n_best
@@ -124,7 +125,9 @@ class Chain:
             out,
         )
         if stuck >= 0:
-            raise ValueError(f"sentence {stuck + 1}: no sequence of labels is among those allowed")
+            raise DuilianError(
+                f"sentence {stuck + 1}: the model has no sequence of labels among those that are allowed."
+            )
         return out
 
     def node(self, features: Features, begin: int, end: int) -> NDArray[np.float32]:
@@ -144,17 +147,24 @@ class Chain:
             begin, end = int(sentences[at]), int(sentences[to])
             node = self.node(features, begin, end).astype(np.float64) / heat
             if allowed is not None:
-                data, offsets = (
-                    (np.zeros(0, np.int32), np.zeros(1, np.int64)) if sets is None else (sets.data, sets.offsets)
-                )
-                constrain(node, 0, end - begin, allowed[begin:end], data, offsets)
+                self._constrain(node, allowed[begin:end], sets)
             part = sentences[at : to + 1] - begin
             yield begin, end, Posteriors(node, part, self.trans / heat, self.start / heat, self.end / heat, self.runs)
             at = to
 
-    def n_best(self, features: Features, begin: int, end: int, k: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """The k best label sequences of the sentence of units begin..end and their scores."""
-        return n_best(self.node(features, begin, end), self.trans, self.start, self.end, k)
+    def n_best(
+        self, features: Features, begin: int, end: int, k: int, allowed: Any = None, sets: Ragged | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """The k best label sequences of the sentence of units begin..end and their scores, among those allowed."""
+        node = self.node(features, begin, end)
+        if allowed is not None:
+            self._constrain(node, allowed[begin:end], sets)
+        return n_best(node, self.trans, self.start, self.end, k)
+
+    @staticmethod
+    def _constrain(node: Any, allowed: Any, sets: Ragged | None) -> None:
+        data, offsets = (np.zeros(0, np.int32), np.zeros(1, np.int64)) if sets is None else (sets.data, sets.offsets)
+        constrain(node, 0, len(node), allowed, data, offsets)
 
     def to_tensors(self, prefix: str = "") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """What a model file keeps of it: header fields and tensors."""
