@@ -2,7 +2,7 @@
 
     alpha_t = node_t + log of exp(alpha_(t-1)) moved          beta_(t-1) = log of exp(node_t + beta_t) moved back
 
-Slower than ``bundle_sums.py``, which calls it; tied to it by the tests.
+Slower than ``bundle_sums.py``, and used for what that leaves over; tied to it by the tests.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from duilian.inference.bundle_room import add_pairs, log_fill
+from duilian.inference.bundle_room import add_marginals, add_pairs, log_fill
 from duilian.inference.lattice import is_product
 from duilian.inference.steps import axis_size, log_move, log_move_back, log_outer, n_axes, partial_sizes
 from duilian.kernels import kernel
@@ -19,12 +19,13 @@ from duilian.kernels import kernel
 
 @kernel
 def log_forward(space: Any, pairs: Any, weights: Any, sentence: Any, node: Any, room: Any) -> Any:
-    """log alpha (not scaled) into room.alpha, partly moved tensors into room.forth; returns log Z."""
+    """log alpha (not scaled) into room.forth, partly moved tensors into room.forth; returns log Z."""
     begin, end = space.offsets[sentence], space.offsets[sentence + 1]
     axes = n_axes(space, len(weights.log_joint) > 0)
     partial_sizes(space, begin, end, axes, room.at)
     origin = space.starts[begin]
-    alpha = room.alpha
+    behind = space.starts[end] - origin
+    alpha = room.forth
     for t in range(begin, end):
         now, n = space.starts[t] - origin, space.starts[t + 1] - space.starts[t]
         if n == 0:
@@ -34,21 +35,15 @@ def log_forward(space: Any, pairs: Any, weights: Any, sentence: Any, node: Any, 
                 alpha[now + j] = 0
         else:
             left, right = 1, space.starts[t] - space.starts[t - 1]
-            source, target = space.starts[t - 1] - origin, room.at[t - begin]
+            source, target = space.starts[t - 1] - origin, behind + room.at[t - begin]
             for axis in range(axes):
                 k_from, k_to = axis_size(space, t - 1, axis, axes), axis_size(space, t, axis, axes)
                 right //= max(1, k_from)
                 log_fill(space, pairs, weights, t, axis, axes, room)
-                if axes == 1:
-                    log_move(alpha, source, room.block, left, k_from, k_to, right, alpha, now)
-                elif axis == 0:
-                    log_move(alpha, source, room.block, left, k_from, k_to, right, room.forth, target)
-                elif axis < axes - 1:
-                    log_move(room.forth, source, room.block, left, k_from, k_to, right, room.forth, target)
-                else:
-                    log_move(room.forth, source, room.block, left, k_from, k_to, right, alpha, now)
+                to = now if axis == axes - 1 else target
+                log_move(alpha, source, room.block, left, k_from, k_to, right, alpha, to)
                 left *= k_to
-                source = target
+                source = to
                 target += left * right
         for j in range(n):
             alpha[now + j] += node[space.starts[t] + j]
@@ -71,11 +66,12 @@ def log_sum(x: Any, begin: Any, end: Any) -> Any:
 
 @kernel
 def log_backward(space: Any, pairs: Any, weights: Any, sentence: Any, node: Any, room: Any) -> None:
-    """log of beta * exp(node) into room.beta (of the first token too), partly moved tensors into room.back."""
+    """log of beta * exp(node) into room.back (of the first token too), partly moved tensors into room.back."""
     begin, end = space.offsets[sentence], space.offsets[sentence + 1]
     axes = n_axes(space, len(weights.log_joint) > 0)
     origin = space.starts[begin]
-    beta = room.beta
+    behind = space.starts[end] - origin
+    beta = room.back
     for j in range(space.starts[end - 1] - origin, space.starts[end] - origin):
         beta[j] = 0
     for t in range(end - 1, begin - 1, -1):
@@ -85,23 +81,17 @@ def log_backward(space: Any, pairs: Any, weights: Any, sentence: Any, node: Any,
         if t == begin:
             return
         left, right = n, 1
-        source, target = now, room.at[t - begin + 1]
+        source, target = now, behind + room.at[t - begin + 1]
         before = space.starts[t - 1] - origin
         for axis in range(axes - 1, -1, -1):
             k_from, k_to = axis_size(space, t - 1, axis, axes), axis_size(space, t, axis, axes)
             left //= max(1, k_to)
             target -= left * k_from * right
             log_fill(space, pairs, weights, t, axis, axes, room)
-            if axes == 1:
-                log_move_back(beta, source, room.block, left, k_from, k_to, right, beta, before)
-            elif axis == axes - 1:
-                log_move_back(beta, source, room.block, left, k_from, k_to, right, room.back, target)
-            elif axis > 0:
-                log_move_back(room.back, source, room.block, left, k_from, k_to, right, room.back, target)
-            else:
-                log_move_back(room.back, source, room.block, left, k_from, k_to, right, beta, before)
+            to = before if axis == 0 else target
+            log_move_back(beta, source, room.block, left, k_from, k_to, right, beta, to)
             right *= k_from
-            source = target
+            source = to
 
 
 @kernel
@@ -110,7 +100,7 @@ def log_marginals(space: Any, sentence: Any, node: Any, log_z: Any, room: Any) -
     begin, end = space.offsets[sentence], space.offsets[sentence + 1]
     origin = space.starts[begin]
     for j in range(space.starts[begin], space.starts[end]):
-        value = room.alpha[j - origin] + room.beta[j - origin] - node[j]
+        value = room.forth[j - origin] + room.back[j - origin] - node[j]
         room.post[j - origin] = np.exp(value - log_z) if node[j] > -np.inf else 0.0
 
 
@@ -130,6 +120,7 @@ def log_counts(
     begin, end = space.offsets[sentence], space.offsets[sentence + 1]
     axes = n_axes(space, len(weights.log_joint) > 0)
     origin = space.starts[begin]
+    behind = space.starts[end] - origin
     n_sides = len(space.sizes)
     sided = is_product(space) and (axes > 1 or (n_sides == 1 and len(weights.log_joint) == 0))
     for t in range(begin + 1, end):
@@ -139,29 +130,43 @@ def log_counts(
             n_before, n_here = now - before, space.starts[t + 1] - space.starts[t]
             for i in range(n_before):
                 for j in range(n_here):
-                    value = room.alpha[before + i] + room.block[i * n_here + j] + room.beta[now + j] - log_z
+                    value = room.forth[before + i] + room.block[i * n_here + j] + room.back[now + j] - log_z
                     room.block[i * n_here + j] = np.exp(value)
             add_pairs(space, pairs, n_before, n_here, room, weight, counts, joint_counts)
             continue
         left, right = 1, now - before
-        f, g = before, room.at[t - begin]
+        f, partial = before, behind + room.at[t - begin]
         for axis in range(axes):
             k_from, k_to = axis_size(space, t - 1, axis, axes), axis_size(space, t, axis, axes)
             right //= max(1, k_from)
+            g = now if axis == axes - 1 else partial
             log_fill(space, pairs, weights, t, axis, axes, room)
-            if axes == 1:
-                log_outer(room.alpha, f, room.beta, now, left, k_from, k_to, right, log_z, room.block)
-            elif axis == 0:
-                log_outer(room.alpha, f, room.back, g, left, k_from, k_to, right, log_z, room.block)
-            elif axis < axes - 1:
-                log_outer(room.forth, f, room.back, g, left, k_from, k_to, right, log_z, room.block)
-            else:
-                log_outer(room.forth, f, room.beta, now, left, k_from, k_to, right, log_z, room.block)
+            log_outer(room.forth, f, room.back, g, left, k_from, k_to, right, log_z, room.block)
             left *= k_to
-            f = g
-            g += left * right
+            f = partial
+            partial += left * right
             begin_to, begin_from = space.lists[t * n_sides + axis], space.lists[(t - 1) * n_sides + axis]
             for i in range(k_from):
                 row = space.tables[axis] + space.kept[begin_from + i] * space.sizes[axis]
                 for j in range(k_to):
                     counts[row + space.kept[begin_to + j]] += weight * room.block[i * k_to + j]
+
+
+@kernel
+def block_logs(
+    space: Any, pairs: Any, weights: Any, first: Any, last: Any, node: Any, room: Any, weight: Any, results: Any
+) -> None:
+    """As ``block_sums``, for those sentences of first:last whose log Z it left at NaN; room in float64."""
+    for i in range(first, last):
+        if results.log_z[i] == results.log_z[i]:
+            continue
+        log_z = log_forward(space, pairs, weights, i, node, room)
+        results.log_z[i] = log_z
+        if log_z == -np.inf or not (len(results.marginals) or len(results.counts)):
+            continue
+        log_backward(space, pairs, weights, i, node, room)
+        if len(results.marginals):
+            log_marginals(space, i, node, log_z, room)
+            add_marginals(space, i, room, weight, results)
+        if len(results.counts):
+            log_counts(space, pairs, weights, i, log_z, room, weight, results.counts, results.joint_counts)

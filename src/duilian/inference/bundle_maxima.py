@@ -23,7 +23,7 @@ def viterbi_block(
     """The best path of each sentence of first:last; path[t] a bundle number, -1 where no path is possible.
 
     max over a' then over b' is max over both, since a step's score is a sum over the sides.
-    room: a Room; back (2, room for partly moved tensors and bundles of a sentence) int32 scratch
+    room: a Room; back: as long as room.forth, int32 scratch
     """
     axes = n_axes(space, len(weights.log_joint) > 0)
     for sentence in range(first, last):
@@ -33,7 +33,8 @@ def viterbi_block(
             continue
         partial_sizes(space, begin, end, axes, room.at)
         origin = space.starts[begin]
-        delta = room.alpha
+        behind = space.starts[end] - origin
+        delta = room.forth
         possible = True
         for t in range(begin, end):
             now, n = space.starts[t] - origin, space.starts[t + 1] - space.starts[t]
@@ -45,35 +46,15 @@ def viterbi_block(
                     delta[now + j] = 0
             else:
                 left, right = 1, space.starts[t] - space.starts[t - 1]
-                source, target = space.starts[t - 1] - origin, room.at[t - begin]
+                source, target = space.starts[t - 1] - origin, behind + room.at[t - begin]
                 for axis in range(axes):
                     k_from, k_to = axis_size(space, t - 1, axis, axes), axis_size(space, t, axis, axes)
                     right //= k_from
                     log_fill(space, pairs, weights, t, axis, axes, room)
-                    if axes == 1:
-                        max_move(delta, source, room.block, left, k_from, k_to, right, delta, now, back[1], now)
-                    elif axis == 0:
-                        max_move(
-                            delta, source, room.block, left, k_from, k_to, right, room.forth, target, back[0], target
-                        )
-                    elif axis < axes - 1:
-                        max_move(
-                            room.forth,
-                            source,
-                            room.block,
-                            left,
-                            k_from,
-                            k_to,
-                            right,
-                            room.forth,
-                            target,
-                            back[0],
-                            target,
-                        )
-                    else:
-                        max_move(room.forth, source, room.block, left, k_from, k_to, right, delta, now, back[1], now)
+                    to = now if axis == axes - 1 else target
+                    max_move(delta, source, room.block, left, k_from, k_to, right, delta, to, back, to)
                     left *= k_to
-                    source = target
+                    source = to
                     target += left * right
             for j in range(n):
                 delta[now + j] += node[space.starts[t] + j]
@@ -92,19 +73,21 @@ def viterbi_block(
         for t in range(end - 1, begin - 1, -1):
             path[t] = best + origin
             if t > begin:
-                best = _step_back(space, t, begin, best, axes, room, back, origin)
+                best = _step_back(space, t, begin, best, axes, room, back, origin, behind)
 
 
 @kernel
-def _step_back(space: Any, t: Any, begin: Any, best: Any, axes: Any, room: Any, back: Any, origin: Any) -> Any:
+def _step_back(
+    space: Any, t: Any, begin: Any, best: Any, axes: Any, room: Any, back: Any, origin: Any, behind: Any
+) -> Any:
     """Undo the moves of one step: the bundle of t - 1 (counted from the sentence's first) that led to ``best``."""
     position = best - (space.starts[t] - origin)
     if axes == 1:
-        return space.starts[t - 1] - origin + back[1][best]
+        return space.starts[t - 1] - origin + back[best]
     # (m, j, r) -> (m, i, r) for the last axis, then for the one before it; r grows by the old axes
     left, right = space.starts[t + 1] - space.starts[t], 1
-    at = room.at[t - begin + 1]
-    who = back[1][best]
+    at = behind + room.at[t - begin + 1]
+    who = back[best]
     for axis in range(axes - 1, -1, -1):
         k_from, k_to = axis_size(space, t - 1, axis, axes), axis_size(space, t, axis, axes)
         left //= k_to
@@ -113,7 +96,7 @@ def _step_back(space: Any, t: Any, begin: Any, best: Any, axes: Any, room: Any, 
         right *= k_from
         if axis > 0:
             at -= left * right
-            who = back[0][at + position]
+            who = back[at + position]
     return space.starts[t - 1] - origin + position
 
 
@@ -219,7 +202,7 @@ def sample_sentence(
             now, n = space.starts[t] - origin, write_token(space, t, room.before)
             high = -np.inf
             for i in range(n):
-                chance[i] = room.alpha[now + i]
+                chance[i] = room.forth[now + i]
                 if t < end - 1:
                     chance[i] += edge_score(space, pairs, weights, room.before, i, room.here, chosen)
                 high = max(high, chance[i])
@@ -277,7 +260,7 @@ def span_sentence(
                 if room.here[side, j] != labels[t]:
                     continue
                 if t == edges[k]:
-                    fresh[j] = room.alpha[at - origin]
+                    fresh[j] = room.forth[at - origin]
                     continue
                 high = -np.inf
                 for i in range(n_before):
@@ -297,5 +280,5 @@ def span_sentence(
         for j in range(n_before):
             at = space.starts[edges[k + 1] - 1] + j
             if mass[j] > -np.inf:
-                total += np.exp(mass[j] + room.beta[at - origin] - node[at] - log_z)
+                total += np.exp(mass[j] + room.back[at - origin] - node[at] - log_z)
         out[k] = min(total, 1.0)

@@ -33,41 +33,58 @@ class Weights(NamedTuple):
 class Room(NamedTuple):
     """Working memory for one sentence at a time; a block of sentences uses the same room for all of them.
 
-    alpha, beta, post: (bundles of a sentence,); forth, back: partly moved tensors; block: one cut table
+    forth: alpha of the sentence's bundles, behind it the partly moved tensors of the forward pass
+    back:  beta or w of its bundles, behind it the partly moved tensors of the backward pass
+    post:  marginals of its bundles; block: one cut table
     before, here: (S + 1, bundles of a token) int64; at: (tokens of a sentence + 1,) int64
     """
 
-    alpha: Any
-    beta: Any
-    post: Any
     forth: Any
     back: Any
+    post: Any
     block: Any
     before: Any
     here: Any
     at: Any
 
 
+class Results(NamedTuple):
+    """Where the passes write; () for what is not wanted.
+
+    log_z:        (n_sentences,) float64
+    marginals:    (bundles,) float32 or float64, added to
+    origin:       (n_bundles,) int64, which of those each bundle of the lattice is; () for the same numbers
+    counts:       (sum of sizes**2,) float64, added to; joint_counts: (n_pairs,) float64, added to
+    """
+
+    log_z: Any
+    marginals: Any
+    origin: Any
+    counts: Any
+    joint_counts: Any
+
+
 @kernel
 def room_sizes(space: Any, first: Any, last: Any, pairs_weigh: Any) -> Any:
-    """Sizes that a Room needs for sentences first:last: tokens, bundles, partial tensors, block, bundles of a token."""
+    """What a Room needs for sentences first:last: tokens, bundles, bundles and tensors, block, bundles of a token."""
     axes = n_axes(space, pairs_weigh)
-    tokens, bundles, partials, block, width = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    tokens, bundles, states, block, width = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for i in range(first, last):
         begin, end = space.offsets[i], space.offsets[i + 1]
         if end == begin:
             continue
         tokens = max(tokens, end - begin)
-        bundles = max(bundles, space.starts[end] - space.starts[begin])
         at = np.zeros(end - begin + 1, np.int64)
         partial_sizes(space, begin, end, axes, at)
-        partials = max(partials, at[end - begin])
+        n = space.starts[end] - space.starts[begin]
+        bundles = max(bundles, n)
+        states = max(states, n + at[end - begin])
         for t in range(begin, end):
             width = max(width, space.starts[t + 1] - space.starts[t])
             if t > begin:
                 for axis in range(axes):
                     block = max(block, axis_size(space, t - 1, axis, axes) * axis_size(space, t, axis, axes))
-    return tokens, bundles, partials, block, width
+    return tokens, bundles, states, block, width
 
 
 @kernel
@@ -108,8 +125,9 @@ def add_pairs(
 
 
 @kernel
-def add_marginals(space: Any, sentence: Any, room: Any, weight: Any, origin: Any, out: Any) -> None:
-    """out[origin[bundle]] += weight * P(bundle) for one sentence; origin () stands for the bundle itself."""
+def add_marginals(space: Any, sentence: Any, room: Any, weight: Any, results: Any) -> None:
+    """Add weight * P(bundle) of one sentence to the marginals."""
     first = space.starts[space.offsets[sentence]]
+    origin = results.origin
     for j in range(first, space.starts[space.offsets[sentence + 1]]):
-        out[origin[j] if len(origin) else j] += weight * room.post[j - first]
+        results.marginals[origin[j] if len(origin) else j] += weight * room.post[j - first]

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from duilian.inference.bundle_logs import log_backward, log_counts, log_forward, log_marginals
 from duilian.inference.bundle_room import add_marginals, add_pairs, fill
 from duilian.inference.lattice import is_product
 from duilian.inference.steps import add_side_block, axis_size, move, move_back, n_axes, outer, pair_block, partial_sizes
@@ -26,7 +25,7 @@ from duilian.kernels import fast_kernel, kernel
 def scaled_forward(
     space: Any, pairs: Any, weights: Any, sentence: Any, phi: Any, top: Any, least: Any, room: Any, norm: Any
 ) -> Any:
-    """alpha into room.alpha (each token sums to one), norm[t] = c_t; returns log Z, or NaN where c_t fell below least.
+    """alpha into room.forth (each token sums to one), norm[t] = c_t; returns log Z, or NaN where c_t fell below least.
 
     phi (n_bundles,) exp(node - top), top (T,): see ``exponentials32``
     """
@@ -34,8 +33,9 @@ def scaled_forward(
     axes = n_axes(space, len(weights.joint) > 0)
     partial_sizes(space, begin, end, axes, room.at)
     origin = space.starts[begin]
+    behind = space.starts[end] - origin
     log_z = weights.shift[0] * (end - begin - 1)
-    alpha = room.alpha
+    alpha = room.forth
     for t in range(begin, end):
         now = space.starts[t] - origin
         n = space.starts[t + 1] - space.starts[t]
@@ -44,22 +44,15 @@ def scaled_forward(
                 alpha[now + j] = 1
         else:
             left, right = 1, space.starts[t] - space.starts[t - 1]
-            source = space.starts[t - 1] - origin
-            target = room.at[t - begin]
+            source, target = space.starts[t - 1] - origin, behind + room.at[t - begin]
             for axis in range(axes):
                 k_from, k_to = axis_size(space, t - 1, axis, axes), axis_size(space, t, axis, axes)
                 right //= max(1, k_from)
                 fill(space, pairs, weights, t, axis, axes, room)
-                if axes == 1:
-                    move(alpha, source, room.block, left, k_from, k_to, right, alpha, now)
-                elif axis == 0:
-                    move(alpha, source, room.block, left, k_from, k_to, right, room.forth, target)
-                elif axis < axes - 1:
-                    move(room.forth, source, room.block, left, k_from, k_to, right, room.forth, target)
-                else:
-                    move(room.forth, source, room.block, left, k_from, k_to, right, alpha, now)
+                to = now if axis == axes - 1 else target
+                move(alpha, source, room.block, left, k_from, k_to, right, alpha, to)
                 left *= k_to
-                source = target
+                source = to
                 target += left * right
         total = alpha.dtype.type(0)
         first, last, back = np.uint64(now), np.uint64(now + n), np.uint64(origin)
@@ -80,14 +73,15 @@ def scaled_forward(
 def scaled_backward(
     space: Any, pairs: Any, weights: Any, sentence: Any, phi: Any, slack: Any, room: Any, norm: Any
 ) -> Any:
-    """Marginals into room.post, w into room.beta (the first token's has no use), partly moved tensors into room.back.
+    """Marginals into room.post, w into room.back (the first token's has no use), partly moved tensors into room.back.
 
     False where the marginals of some token do not sum to one within slack: the range of floats was exceeded.
     """
     begin, end = space.offsets[sentence], space.offsets[sentence + 1]
     axes = n_axes(space, len(weights.joint) > 0)
     origin = space.starts[begin]
-    alpha, beta = room.alpha, room.beta
+    behind = space.starts[end] - origin
+    alpha, beta = room.forth, room.back
     for j in range(space.starts[end - 1] - origin, space.starts[end] - origin):
         beta[j] = 1
     for t in range(end - 1, begin - 1, -1):
@@ -106,23 +100,17 @@ def scaled_backward(
         for j in range(first, last):
             beta[j] *= phi[shift + j] * scale
         left, right = n, 1
-        source, target = now, room.at[t - begin + 1]
+        source, target = now, behind + room.at[t - begin + 1]
         before = space.starts[t - 1] - origin
         for axis in range(axes - 1, -1, -1):
             k_from, k_to = axis_size(space, t - 1, axis, axes), axis_size(space, t, axis, axes)
             left //= max(1, k_to)
             target -= left * k_from * right
             fill(space, pairs, weights, t, axis, axes, room)
-            if axes == 1:
-                move_back(beta, source, room.block, left, k_from, k_to, right, beta, before)
-            elif axis == axes - 1:
-                move_back(beta, source, room.block, left, k_from, k_to, right, room.back, target)
-            elif axis > 0:
-                move_back(room.back, source, room.block, left, k_from, k_to, right, room.back, target)
-            else:
-                move_back(room.back, source, room.block, left, k_from, k_to, right, beta, before)
+            to = before if axis == 0 else target
+            move_back(beta, source, room.block, left, k_from, k_to, right, beta, to)
             right *= k_from
-            source = target
+            source = to
     return True
 
 
@@ -134,6 +122,7 @@ def scaled_counts(
     begin, end = space.offsets[sentence], space.offsets[sentence + 1]
     axes = n_axes(space, len(weights.joint) > 0)
     origin = space.starts[begin]
+    behind = space.starts[end] - origin
     n_sides = len(space.sizes)
     sided = is_product(space) and (axes > 1 or (n_sides == 1 and len(weights.joint) == 0))
     for t in range(begin + 1, end):
@@ -143,22 +132,16 @@ def scaled_counts(
             continue
         # F_s is alpha moved along the first s sides, G_s is w moved back along the others
         left, right = 1, now - before
-        f, g = before, room.at[t - begin]
+        f, partial = before, behind + room.at[t - begin]
         for axis in range(axes):
             k_from, k_to = axis_size(space, t - 1, axis, axes), axis_size(space, t, axis, axes)
             right //= max(1, k_from)
-            if axes == 1:
-                outer(room.alpha, f, room.beta, now, left, k_from, k_to, right, room.block)
-            elif axis == 0:
-                outer(room.alpha, f, room.back, g, left, k_from, k_to, right, room.block)
-            elif axis < axes - 1:
-                outer(room.forth, f, room.back, g, left, k_from, k_to, right, room.block)
-            else:
-                outer(room.forth, f, room.beta, now, left, k_from, k_to, right, room.block)
-            left *= k_to
-            f = g
-            g += left * right
+            g = now if axis == axes - 1 else partial
+            outer(room.forth, f, room.back, g, left, k_from, k_to, right, room.block)
             add_side_block(space, weights.tables, t, axis, weight, room.block, counts)
+            left *= k_to
+            f = partial
+            partial += left * right
 
 
 @fast_kernel
@@ -177,60 +160,10 @@ def _pair_counts(
     pair_block(space, pairs, weights.tables, weights.joint, weights.absent[0], t, room.before, room.here, room.block)
     n_before, n_here = space.starts[t] - space.starts[t - 1], space.starts[t + 1] - space.starts[t]
     for i in range(n_before):
-        value = room.alpha[before + i]
+        value = room.forth[before + i]
         for j in range(n_here):
-            room.block[i * n_here + j] *= value * room.beta[now + j]
+            room.block[i * n_here + j] *= value * room.back[now + j]
     add_pairs(space, pairs, n_before, n_here, room, weight, counts, joint_counts)
-
-
-@kernel
-def sentence_sums(
-    space: Any,
-    pairs: Any,
-    weights: Any,
-    sentence: Any,
-    node: Any,
-    phi: Any,
-    top: Any,
-    least: Any,
-    slack: Any,
-    room: Any,
-    norm: Any,
-    log_room: Any,
-    weight: Any,
-    origin: Any,
-    marginals: Any,
-    counts: Any,
-    joint_counts: Any,
-) -> Any:
-    """Everything for one sentence: returns log Z; adds weight * marginals and weight * expected transitions.
-
-    marginals (n_bundles of the origin,), counts (sum of sizes**2,) float64, joint_counts (n_pairs,) float64, () to leave
-    one out; a sentence whose Z is 0 adds nothing. log_room: a Room in float64, used where the exponentials underflow.
-    """
-    begin, end = space.offsets[sentence], space.offsets[sentence + 1]
-    if end == begin:
-        return 0.0
-    log_z = scaled_forward(space, pairs, weights, sentence, phi, top, least, room, norm)
-    wanted = len(marginals) > 0 or len(counts) > 0
-    if log_z == log_z and not wanted:
-        return log_z
-    if log_z == log_z and scaled_backward(space, pairs, weights, sentence, phi, slack, room, norm):
-        if len(marginals):
-            add_marginals(space, sentence, room, weight, origin, marginals)
-        if len(counts):
-            scaled_counts(space, pairs, weights, sentence, room, weight, counts, joint_counts)
-        return log_z
-    log_z = log_forward(space, pairs, weights, sentence, node, log_room)
-    if log_z == -np.inf or not wanted:
-        return log_z
-    log_backward(space, pairs, weights, sentence, node, log_room)
-    if len(marginals):
-        log_marginals(space, sentence, node, log_z, log_room)
-        add_marginals(space, sentence, log_room, weight, origin, marginals)
-    if len(counts):
-        log_counts(space, pairs, weights, sentence, log_z, log_room, weight, counts, joint_counts)
-    return log_z
 
 
 @kernel
@@ -240,39 +173,30 @@ def block_sums(
     weights: Any,
     first: Any,
     last: Any,
-    node: Any,
     phi: Any,
     top: Any,
     least: Any,
     slack: Any,
     room: Any,
     norm: Any,
-    log_room: Any,
     weight: Any,
-    origin: Any,
-    log_z: Any,
-    marginals: Any,
-    counts: Any,
-    joint_counts: Any,
+    results: Any,
 ) -> None:
-    """``sentence_sums`` for sentences first:last, log_z[i] out."""
+    """log Z of sentences first:last, and weight * marginals and expected transitions added to what results wants.
+
+    A sentence whose exponentials leave the range of floats gets NaN and adds nothing: ``block_logs`` is for those.
+    """
     for i in range(first, last):
-        log_z[i] = sentence_sums(
-            space,
-            pairs,
-            weights,
-            i,
-            node,
-            phi,
-            top,
-            least,
-            slack,
-            room,
-            norm,
-            log_room,
-            weight,
-            origin,
-            marginals,
-            counts,
-            joint_counts,
-        )
+        results.log_z[i] = 0.0
+        if space.offsets[i] == space.offsets[i + 1]:
+            continue
+        log_z = scaled_forward(space, pairs, weights, i, phi, top, least, room, norm)
+        if log_z == log_z and (len(results.marginals) or len(results.counts)):
+            if not scaled_backward(space, pairs, weights, i, phi, slack, room, norm):
+                log_z = np.nan
+            else:
+                if len(results.marginals):
+                    add_marginals(space, i, room, weight, results)
+                if len(results.counts):
+                    scaled_counts(space, pairs, weights, i, room, weight, results.counts, results.joint_counts)
+        results.log_z[i] = log_z

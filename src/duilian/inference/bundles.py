@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duilian.inference.blocks import run_blocks, sentence_blocks
+from duilian.inference.bundle_logs import block_logs
 from duilian.inference.bundle_maxima import nbest_sentence, sample_sentence, span_sentence, viterbi_block
-from duilian.inference.bundle_room import Room, Weights, room_sizes
+from duilian.inference.bundle_room import Results, Room, Weights, room_sizes
 from duilian.inference.bundle_sums import block_sums
 from duilian.inference.lattice import Lattice, Pairs, index_pairs, room_for_token
 from duilian.inference.steps import exponentials32, exponentials64
@@ -161,7 +162,7 @@ def viterbi(
 
     def work(first: int, last: int) -> None:
         room, _ = run.room(first, last, np.float64)
-        back = np.empty((2, max(len(room.forth), len(room.alpha))), dtype=np.int32)
+        back = np.empty(len(room.forth), dtype=np.int32)
         viterbi_block(lattice.space, run.pairs, run.weights, first, last, run.node, room, back, path, score)
 
     run_blocks(work, sentence_blocks(lattice.space.starts[lattice.space.offsets], N_BLOCKS), threads)
@@ -309,14 +310,12 @@ class _Run:
 
     def room(self, first: int, last: int, dtype: Any) -> tuple[Room, Any]:
         """Working memory for a block, and the buffer for the scale of each token."""
-        tokens, bundles, partials, block, width = room_sizes(
-            self.lattice.space, first, last, len(self.weights.log_joint) > 0
-        )
-        alpha, beta, post = (np.empty(bundles, dtype=dtype) for _ in range(3))
-        forth, back, table = (np.empty(size, dtype=dtype) for size in (partials, partials, block))
+        weigh = len(self.weights.log_joint) > 0
+        tokens, bundles, states, block, width = room_sizes(self.lattice.space, first, last, weigh)
+        forth, back, post, table = (np.empty(size, dtype=dtype) for size in (states, states, bundles, block))
         before, here = (np.empty((self.lattice.n_sides + 1, width), dtype=np.int64) for _ in range(2))
         at = np.empty(tokens + 1, dtype=np.int64)
-        return Room(alpha, beta, post, forth, back, table, before, here, at), np.empty(tokens + 1)
+        return Room(forth, back, post, table, before, here, at), np.empty(tokens + 1)
 
     def add(
         self,
@@ -339,32 +338,14 @@ class _Run:
         def work(first: int, last: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             exponentials(node, space.starts, space.offsets[first], space.offsets[last], phi, top)
             room, norm = self.room(first, last, node.dtype)
-            log_room, _ = self.room(first, last, np.float64)
-            table, joint_table = np.zeros(n_counts), np.zeros(n_joint)
+            results = Results(log_z, out, origin, np.zeros(n_counts), np.zeros(n_joint))
             runs = [(first, last)] if skip is None else _runs(skip, first, last)
             for a, b in runs:
-                block_sums(
-                    space,
-                    self.pairs,
-                    weights,
-                    a,
-                    b,
-                    node,
-                    phi,
-                    top,
-                    least,
-                    slack,
-                    room,
-                    norm,
-                    log_room,
-                    weight,
-                    origin,
-                    log_z,
-                    out,
-                    table,
-                    joint_table,
-                )
-            return table, joint_table
+                block_sums(space, self.pairs, weights, a, b, phi, top, least, slack, room, norm, weight, results)
+                if np.isnan(log_z[a:b]).any():
+                    log_room, _ = self.room(a, b, np.float64)
+                    block_logs(space, self.pairs, weights, a, b, node, log_room, weight, results)
+            return results.counts, results.joint_counts
 
         blocks = sentence_blocks(space.starts[space.offsets], N_BLOCKS if n_joint < 1 << 20 else 1)
         parts = run_blocks(work, blocks, threads)

@@ -107,20 +107,25 @@ def max_side(
 
 @fast_kernel
 def max_joint(x: Any, table: Any, top: Any, out: Any) -> None:
-    """out[j] = max_i x[i] + table[i, j]; sources from the best down, until none can matter; top: max of the table."""
+    """out[j] = max_i x[i] + table[i, j]; good sources first, so that most of the others can be left out.
+
+    x is at most 0; top: max of the table. A source whose best step stays below all that is reached already is left out.
+    """
     n = len(x)
-    out[:] = -np.inf
-    order = np.argsort(-x)
-    for step in range(n):
-        i = order[step]
-        if x[i] == -np.inf:
-            break
-        if step % 32 == 31 and x[i] + top <= np.min(out):
-            break
-        row, value = table[i], x[i]
-        for j in range(n):
-            u, w = value + row[j], out[j]
-            out[j] = u if u > w else w
+    low = out.dtype.type(-np.inf)
+    out[:] = low
+    ceiling, reached = out.dtype.type(np.inf), low
+    for tier in range(4):
+        floor = out.dtype.type(-2.0 * 3.0**tier) if tier < 3 else low
+        for i in range(n):
+            value = x[i]
+            if value > floor and value <= ceiling and value + top > reached:
+                row = table[i]
+                for j in range(n):
+                    u, w = value + row[j], out[j]
+                    out[j] = u if u > w else w
+        ceiling = floor
+        reached = np.min(out)
 
 
 @kernel
