@@ -4,6 +4,7 @@
 2. Kernels are top-level functions, hold no functions, take no ``*args`` and receive no kernel as an argument.
 3. From outside itself a kernel uses constants, kernels, ``np``, ``math``, all from files that the cache stamp covers.
 4. No automatic parallel loops: threads work on blocks of sentences with buffers of their own.
+5. A fast kernel does not ask ``isfinite``: it is computed as x - x == 0, and where sums may be reordered that is true.
 """
 
 from __future__ import annotations
@@ -126,7 +127,10 @@ def _body(function: ast.FunctionDef, names: dict[str, str]) -> list[tuple[int, s
     own |= {node.id for node in inner if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     called = {id(node.func) for node in inner if isinstance(node, ast.Call)}
     annotations = {id(leaf) for node in inner if isinstance(node, ast.AnnAssign) for leaf in ast.walk(node.annotation)}
+    fast = any(isinstance(d, ast.Name) and d.id == "fast_kernel" for d in function.decorator_list)
     for node in inner:
+        if fast and isinstance(node, ast.Attribute) and node.attr == "isfinite":
+            found.append((node.lineno, "uses isfinite, which is always true where x - x may be simplified: compare"))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             found.append((node.lineno, "defines a function or class inside a kernel"))
         if isinstance(node, ast.Global | ast.Nonlocal):
@@ -189,6 +193,11 @@ def test_a_good_kernel_is_not_blamed() -> None:
         ("import numpy as np", "import scipy as np2", "uses np, unknown"),
         ("import numpy as np", "import os as np3, numpy as np\nLIMIT2 = 1\ndef change():\n    global LIMIT", "change"),
         ("np.log(b)", "plain(b)\ndef plain(x):\n    return x", "an ordinary function"),
+        (
+            "@kernel\ndef add(a: float, out):",
+            "@fast_kernel\ndef add(a: float, out):\n    np.isfinite(a)",
+            "uses isfinite",
+        ),
     ],
 )
 def test_a_broken_rule_is_found(old: str, new: str, complaint: str) -> None:
