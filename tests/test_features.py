@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,8 @@ from hypothesis import strategies as st
 from naive import features as naive
 
 import duilian.features
-from duilian.corpus import build
-from duilian.features import TEMPLATES, Dictionary, Featurizer
+from duilian.corpus import build, encode
+from duilian.features import TEMPLATES, Dictionary, Featurizer, characters
 from duilian.features import dictionary as words_of_training
 from duilian.features.index import Index, place
 from duilian.features.names import collisions, names_of, one_sentence, spelled
@@ -141,6 +143,25 @@ def test_whitespace_is_seen_by_no_feature() -> None:
     np.testing.assert_array_equal(
         characters.hashes(character_units(plain)).data, characters.hashes(character_units(spaced)).data
     )
+
+
+def test_threads_share_one_set_of_tables() -> None:
+    """A thread that filled a set of its own would leave the others without the classes of half-width twins."""
+    threads = 8
+    together = threading.Barrier(threads)
+
+    def ask(number: int) -> Any:
+        together.wait()
+        return characters.tables(encode(chr(0xFF10 + number % 4) * 3))
+
+    for _ in range(5):
+        characters._tables.cache_clear()
+        with ThreadPoolExecutor(threads) as pool:
+            found = list(pool.map(ask, range(threads)))
+        assert all(one is other for tables in found for one, other in zip(tables, found[0], strict=True))
+        classes, half, _ = found[0]
+        assert classes[0xFF10:0xFF14].tolist() == [characters.DIGIT] * 4
+        assert half[0xFF10:0xFF14].tolist() == [ord(digit) for digit in "0123"]
 
 
 def test_the_hash_of_a_feature_depends_on_its_template_alone() -> None:

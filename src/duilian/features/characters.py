@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import unicodedata
 from functools import cache
 
@@ -12,6 +13,8 @@ N_CODE_POINTS = 0x110000
 OTHER, DIGIT, DATE, LETTER, PUNCTUATION = range(5)
 _NUMBERS = frozenset("0123456789零〇一二三四五六七八九十百千万亿两０１２３４５６７８９○．.％%")
 _DATES = frozenset("年月日时分秒時")
+_ONE_AT_A_TIME = threading.Lock()
+"""``cache`` lets two threads make a set of tables each; what one fills, the other would miss."""
 
 
 @cache
@@ -50,13 +53,14 @@ def _lower(character: str) -> str:
 
 def tables(text: NDArray[np.uint32]) -> tuple[NDArray[np.uint8], NDArray[np.uint32], NDArray[np.uint32]]:
     """(classes, folded, lower): tables over all code points, right for those in the text."""
-    known, classes, folded, lower = _tables()
     present = np.zeros(N_CODE_POINTS, np.bool_)
     present[text] = True
-    for point in np.flatnonzero(present & ~known).tolist():
-        character = chr(point)
-        classes[point] = character_class(character)
-        folded[point] = ord(fold(character))
-        lower[point] = ord(_lower(character))
-        known[point] = True
+    with _ONE_AT_A_TIME:
+        known, classes, folded, lower = _tables()
+        for point in np.flatnonzero(present & ~known).tolist():
+            character = chr(point)
+            classes[point] = character_class(character)
+            folded[point] = ord(fold(character))
+            lower[point] = ord(_lower(character))
+            known[point] = True
     return classes, folded, lower
