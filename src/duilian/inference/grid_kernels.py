@@ -203,8 +203,12 @@ def take_side(space: Any, side: Any, node: Any, rows: Any, out: Any) -> None:
 
 
 @kernel
-def give_side(space: Any, side: Any, value: Any, rows: Any, out: Any) -> None:
-    """out[t, label of the bundle on one side] += value[bundle]; side -1 is the bundle's code."""
+def give_side(space: Any, side: Any, value: Any, tokens: Any, rows: Any, out: Any) -> None:
+    """out[tokens[t], label of the bundle on one side] += value[bundle]; tokens () for t itself.
+
+    side S stands for the bundle's code; rows: scratch for ``write_token``
+    """
     for t in range(len(space.starts) - 1):
+        row = out[tokens[t] if len(tokens) else t]
         for j in range(write_token(space, t, rows)):
-            out[t, rows[side, j]] += value[space.starts[t] + j]
+            row[rows[side, j]] += value[space.starts[t] + j]

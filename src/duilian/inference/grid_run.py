@@ -231,13 +231,11 @@ class Run:
         self.log_z[sentences] = found.log_z
         self._give(weight, space, found, tokens)
 
-    def _give(self, weight: float, space: Lattice, found: bundles.Sums, tokens: Any = slice(None)) -> None:
+    def _give(self, weight: float, space: Lattice, found: bundles.Sums, tokens: Any = ()) -> None:
         value = (found.marginals * weight).astype(self.dtype)
-        rows = room_for_token(space.space)
+        rows, where = room_for_token(space.space), np.asarray(tokens, dtype=np.int64)
         for s, out in enumerate([*self.marginals, *([] if self.joint is None else [self.joint])]):
-            here = np.zeros((space.n_tokens, out.shape[1]), dtype=self.dtype)
-            give_side(space.space, s, value, rows, here)
-            out[tokens] += here
+            give_side(space.space, s, value, where, rows, out)
         if self.want_counts:
             for total, table in zip(self.counts, found.counts, strict=True):
                 total += weight * table
