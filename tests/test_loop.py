@@ -309,3 +309,24 @@ def test_progress_is_a_record() -> None:
     progress = next(iter(begin("perceptron", "pos", toy_sentences(3), epochs=1)))
     assert isinstance(progress, Progress)
     assert (progress.epoch, progress.epochs, progress.tokens) == (1, 1, 10)
+
+
+@pytest.mark.parametrize("hide", [0.2, 0.7])
+def test_a_unit_loses_all_its_rare_features_or_none(hide: float) -> None:
+    problem = random_problem(1, lengths=(700,))
+    whole = problem.features
+    rare = np.zeros(int(whole.data.max()) + 1, np.bool_)
+    rare[::2] = True
+    thinned = dropout(whole, 0.0, 5, [], rare, hide)
+    has = lost = 0
+    for unit in range(700):
+        before = whole.data[whole.offsets[unit] : whole.offsets[unit + 1]].tolist()
+        after = thinned.data[thinned.offsets[unit] : thinned.offsets[unit + 1]].tolist()
+        common = [row for row in before if not rare[row]]
+        assert after in (before, common)
+        if len(common) < len(before):
+            has += 1
+            lost += after == common
+    assert has > 100
+    # Five standard errors of a share.
+    assert lost / has == pytest.approx(hide, abs=5 * np.sqrt(hide * (1 - hide) / has))

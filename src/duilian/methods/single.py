@@ -44,6 +44,10 @@ SHARED = (
     Setting("fold", True, "features see full-width forms as half-width ones"),
     Setting("full", 0.1, "rows with at least this share of the labels hold all of them", low=0, high=1),
     Setting("sample", 0, "sentences drawn for each epoch; 0 is all", low=0),
+    Setting(
+        "hide", 0.0, "share of units that lose all rare features while training, as if they were new", low=0, high=0.9
+    ),
+    Setting("rare", 5, "features seen at most so often are rare", low=0),
     Setting("split", "", "characters behind which training sentences are cut"),
     Setting("scheme", "BIES", "labels of characters", choices=("BIES", "BMES", "BILOU", "BIO")),
 )

@@ -37,31 +37,47 @@ class TrainingData:
 
 
 @kernel
-def thin(data: Any, offsets: Any, rate: Any, seed: Any, out: Any, out_offsets: Any) -> Any:
-    """Leave each row out with probability rate: data (n,), offsets (U + 1,) -> out and its; gives how many stay."""
+def thin(data: Any, offsets: Any, rate: Any, rare: Any, hide: Any, seed: Any, out: Any, out_offsets: Any) -> Any:
+    """Leave each row out with probability rate, and all rare rows of a unit with probability hide.
+
+    data (n,), offsets (U + 1,) -> out and its; rare (n_rows,) bool; returns how many stay
+    """
     state = (np.uint64(seed) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    limit = np.uint64(rate * 2.0**32)
+    limit, hidden = np.uint64(rate * 2.0**32), np.uint64(hide * 2.0**32)
     n = 0
     out_offsets[0] = 0
     for u in range(len(offsets) - 1):
+        new = False
+        if hidden > 0:
+            state ^= state << np.uint64(13)
+            state ^= state >> np.uint64(7)
+            state ^= state << np.uint64(17)
+            new = (state >> np.uint64(32)) < hidden
         for k in range(offsets[u], offsets[u + 1]):
             state ^= state << np.uint64(13)
             state ^= state >> np.uint64(7)
             state ^= state << np.uint64(17)
-            if (state >> np.uint64(32)) >= limit:
+            if (state >> np.uint64(32)) >= limit and not (new and rare[data[k]]):
                 out[n] = data[k]
                 n += 1
         out_offsets[u + 1] = n
     return n
 
 
-def dropout(features: Features, rate: float, seed: int, room: list[Features]) -> Features:
-    """The rows that stay; room keeps the arrays from one epoch to the next."""
-    if rate == 0:
+def dropout(
+    features: Features, rate: float, seed: int, room: list[Features], rare: Any = None, hide: float = 0.0
+) -> Features:
+    """The rows that stay; room keeps the arrays from one epoch to the next.
+
+    rare: (n_rows,) bool, the features that a unit loses all at once with probability hide, as if it were new
+    """
+    if rate == 0 and (rare is None or hide == 0):
         return features
+    if rare is None:
+        rare, hide = np.zeros(0, np.bool_), 0.0
     if not room:
         room.append(Features(np.empty_like(features.data), np.empty_like(features.offsets)))
-    thin(features.data, features.offsets, rate, seed, room[0].data, room[0].offsets)
+    thin(features.data, features.offsets, rate, rare, hide, seed, room[0].data, room[0].offsets)
     return room[0]
 
 

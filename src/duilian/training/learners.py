@@ -57,6 +57,7 @@ class CrfLearner:
         self.back = runs_of((chain.trans > -np.inf).T)
         self.decay = settings["c2"] / max(len(data), 1)
         counts = np.bincount(data.features.data, minlength=len(chain.rows))
+        self.rare = counts <= settings.get("rare", 0)
         self.rates = row_rates(counts, settings["common"])
         self.table_rate = float(row_rates(np.array([len(data.labels) / len(chain.names)]), settings["common"])[0])
         self._room: list[Any] = []
@@ -108,7 +109,9 @@ class CrfLearner:
         if self.eta[0] <= 0:
             self.eta[0] = self.calibrate()
         data, rate = self.data, self.settings["dropout"]
-        features = dropout(data.features, rate, self.seed * 1000 + number, self._room)
+        features = dropout(
+            data.features, rate, self.seed * 1000 + number, self._room, self.rare, self.settings.get("hide", 0.0)
+        )
         order = shuffled(len(data), self.seed, number, self.settings["sample"])
         total = 0.0
         parts = (self.weights, self.trans, self.start, self.end)
@@ -170,13 +173,18 @@ class OnlineLearner:
         self.sums = np.zeros_like(self.weights)
         self.table = np.concatenate([chain.trans.reshape(-1), chain.start, chain.end])
         self.table_sums = np.zeros_like(self.table)
+        counts = np.bincount(data.features.data, minlength=len(chain.rows))
+        self.rare = counts <= settings.get("rare", 0)
         self.now = np.ones(1, np.int64)
         self._room: list[Any] = []
 
     def epoch(self, number: int) -> tuple[float, int]:
         """One pass over the data, or over a sample of it."""
         data, settings = self.data, self.settings
-        features = dropout(data.features, settings["dropout"], self.seed * 1000 + number, self._room)
+        features = dropout(
+            data.features, settings["dropout"], self.seed * 1000 + number, self._room, self.rare,
+            settings.get("hide", 0.0),
+        )  # fmt: skip
         order = shuffled(len(data), self.seed, number, settings["sample"])
         wrong = self._walk(order, features)
         self.now += len(order)
@@ -222,7 +230,7 @@ class OnlineLearner:
 
 
 def _warm_up_dropout(settings: dict[str, Any]) -> None:
-    if settings["dropout"] > 0:
+    if settings["dropout"] > 0 or settings.get("hide", 0) > 0:
         none = Features(np.zeros(0, np.int32), np.zeros(1, np.int64))
         dropout(none, 0.5, 0, [])
 
