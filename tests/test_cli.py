@@ -183,6 +183,18 @@ def test_standard_input(files: dict[str, Path]) -> None:
     assert json.loads(done.stdout)["accuracy"] == pytest.approx(87.5)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "status", "begins"),
+    [(["--version"], 0, "duilian "), (["data", "get", "zh_ud"], 1, ""), (["frobnicate"], 2, "")],
+)
+def test_the_process_ends_with_its_status_and_all_it_said(arguments: list[str], status: int, begins: str) -> None:
+    """It leaves without Python's own tidying up, which would have written what is still in the buffers."""
+    done = subprocess.run([sys.executable, "-m", "duilian", *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert done.stdout.startswith(begins)
+    assert (done.stdout or done.stderr).endswith("\n")
+
+
 def test_a_closed_pipe_is_no_traceback(files: dict[str, Path]) -> None:
     line = f"{sys.executable} -m duilian data list | true"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
