@@ -36,6 +36,8 @@ class Setting:
                 found = float(str(value))
             elif kind is tuple:
                 found = tuple(value) if isinstance(value, (list, tuple)) else tuple(str(value).split(","))
+            elif isinstance(value, (list, tuple)):
+                found = "; ".join(str(item) for item in value)
             else:
                 found = str(value)
         except (ValueError, KeyError):

@@ -74,6 +74,10 @@ class Tagger:
         """What a method implements: the k best labellings of each sentence with their probabilities."""
         raise TaskError(f"{self.method} has no n-best list")
 
+    def sample(self, corpus: Corpus, rng: np.random.Generator, layer: str | None = None) -> Corpus:
+        """The corpus with a labelling drawn from the model's distribution in place of the best one."""
+        raise TaskError(f"{self.method} cannot draw labellings")
+
     def side(self, name: str | None = None) -> SideInfo:
         """The side of that name, or the first."""
         for info in self.sides:

@@ -35,6 +35,9 @@ def command(
     per_tag: Annotated[
         bool, typer.Option("--per-tag", help="Scores of each tag, and the commonest confusions.")
     ] = False,
+    calibration: Annotated[
+        bool, typer.Option("--calibration", help="Of a model: what its confidences are worth (ECE, errors found).")
+    ] = False,
     format: Format = "auto",
     encoding: Encoding = "utf-8",
     on_error: OnError = "stop",
@@ -52,16 +55,20 @@ def command(
     Examples:
       duilian evaluate gold.txt predicted.txt
       duilian evaluate gold.conllu#upos predicted.conllu#upos --train train.conllu#upos --per-tag
-      duilian evaluate pku.model test.txt --json
+      duilian evaluate pku.model test.txt --json --calibration
     """
     reading = Reading(format, encoding, on_error, Remarks(quiet))
     if is_model(first):
         if train:
             raise UsageError("--train is for GOLD PRED; a model knows the words that it was trained on.")
-        found = evaluate_model(first, second, side, reading, per_tag, threads)
+        found = evaluate_model(first, second, side, reading, per_tag, calibration)
     else:
         if side is not None:
             raise UsageError(f"--side is for models, and {first} is none. Name a layer with FILE#LAYER.")
+        if calibration:
+            raise UsageError(
+                f"--calibration is for models, and {first} is none: their confidences are what it measures."
+            )
         found = evaluate(first, second, reading, train or [], per_tag)
     reading.finish()
     if as_json:
@@ -85,7 +92,7 @@ def evaluate(
 
 
 def evaluate_model(
-    model: str, gold: str, side: str | None, reading: Reading, per_tag: bool = False, threads: int = 1
+    model: str, gold: str, side: str | None, reading: Reading, per_tag: bool = False, calibration: bool = False
 ) -> dict[str, Any]:
     """Scores of a model on a gold corpus file."""
     from duilian import evaluation, methods, standards
@@ -97,9 +104,31 @@ def evaluate_model(
     unknown = standards.unknown_tags(layer, info.standard) if info.standard and tagger.task != "seg" else []
     if unknown and info.standard:
         reading.remarks(f"warning: {standards.describe(unknown, layer, info.standard, gold, corpus.text)}")
-    pred = tagger.tag(corpus, info.name, layer.name)
+    pred = tagger.tag(corpus, info.name, layer.name, confidence=calibration)
     alignment = evaluation.align(corpus, pred, names=(gold, "the model's answer"))
-    return evaluation.score(alignment, info.words, tagger.task) | (_details(alignment) if per_tag else {})
+    found = evaluation.score(alignment, info.words, tagger.task) | (_details(alignment) if per_tag else {})
+    if calibration:
+        found["calibration"] = _calibration(alignment, pred.layer(layer.name).confidence, tagger.task)
+    return found
+
+
+def _calibration(alignment: Any, confidence: Any, task: str) -> dict[str, Any]:
+    import numpy as np
+
+    from duilian.evaluation.calibration import calibration_error, errors_found, risk_coverage
+
+    right = np.zeros(len(confidence), np.bool_)
+    right[alignment.match[(alignment.match >= 0) & (alignment.right if task != "seg" else True)]] = True
+    curve = risk_coverage(confidence, right)
+    kept = [int(np.searchsorted(curve.coverage, share)) for share in (0.5, 0.8, 0.9, 0.95)]
+    return {
+        "ece": calibration_error(confidence, right),
+        "errors_in_least_confident_tenth": errors_found(confidence, right, 0.1),
+        "risk_area": curve.area,
+        "risk_coverage": [
+            {"coverage": float(curve.coverage[k]), "risk": float(curve.risk[k])} for k in kept if k < len(curve.risk)
+        ],
+    }
 
 
 def _details(alignment: Any) -> dict[str, Any]:
@@ -122,6 +151,11 @@ def print_scores(found: dict[str, Any]) -> None:
         if found.get(key) is not None:
             typer.echo(f"{title}: {found[key]:.2f}")
     typer.echo(f"tokens: {found['tokens']:,}")
+    if "calibration" in found:
+        worth = found["calibration"]
+        share = 100 * worth["errors_in_least_confident_tenth"]
+        typer.echo(f"expected calibration error: {worth['ece']:.4f}")
+        typer.echo(f"errors in the least confident 10 %: {share:.1f} %")
     if "per_tag" in found:
         rows = [(tag, s["gold"], s["p"], s["r"], s["f"]) for tag, s in found["per_tag"].items()]
         typer.echo("")

@@ -29,7 +29,7 @@ def command(
     """Show what a corpus or a model holds.
 
     Of a corpus: sizes, lengths, tags, which standards fit, and what is odd in it. Of several: also what each shares
-    with the first one. Of a model: standards, settings, templates, and the strongest transitions.
+    with the first one. Of a model: standards, settings, templates, and the strongest features and transitions by name.
 
     \b
     Examples:
@@ -97,8 +97,36 @@ def inspect_model(file: str, strongest: int = 5) -> dict[str, Any]:
     chain = getattr(tagger, "chain", None)
     if chain is not None and strongest:
         found["templates"] = list(chain.featurizer.table.texts)
+        found["strongest_features"] = strongest_features(tagger, chain, strongest)
         found["strongest_transitions"] = strongest_transitions(chain, strongest)
     return found
+
+
+def strongest_features(tagger: Any, chain: Any, n: int) -> dict[str, list[dict[str, Any]]]:
+    """Label -> its features of the largest weight, among those that the words of the model's own text can name."""
+    import numpy as np
+
+    from duilian.features.names import names_of, one_sentence
+    from duilian.lifting import Units
+
+    units = one_sentence(sorted(tagger.sides[0].words))
+    if chain.task != "pos":
+        starts = np.arange(len(units.text), dtype=np.int64)
+        units = Units(units.text, starts, starts + 1, np.array([0, len(starts)], np.int64))
+    rows, best = chain.rows, {}
+    for number, name in enumerate(chain.names):
+        entries = np.flatnonzero(rows.labels == number)
+        order = entries[np.argsort(-rows.weights[entries], kind="stable")[: 50 * n]]
+        best[name] = (np.searchsorted(rows.offsets, order, side="right") - 1, rows.weights[order])
+    named = names_of(chain.featurizer, units, np.unique(np.concatenate([found for found, _ in best.values()])))
+    return {
+        name: [
+            {"feature": named[row], "weight": float(weight)}
+            for row, weight in zip(found.tolist(), weights.tolist(), strict=True)
+            if row in named
+        ][:n]
+        for name, (found, weights) in best.items()
+    }
 
 
 def strongest_transitions(chain: Any, n: int) -> dict[str, list[dict[str, Any]]]:
@@ -154,11 +182,15 @@ def print_overlap(pair: dict[str, Any]) -> None:
 def print_model(file: str, model: dict[str, Any]) -> None:
     """What a model holds, as a person reads it."""
     typer.echo(file)
-    nested = ("sides", "strongest_transitions")
+    nested = ("sides", "strongest_features", "strongest_transitions")
     print_table([("", key.replace("_", " "), _short(value)) for key, value in model.items() if key not in nested])
     for name, side in model["sides"].items():
         typer.echo(f"  side {name}: {len(side['tags'])} tags, {side['words']:,} words of training")
         print_table([("", "", key, _short(value)) for key, value in side.items() if key != "words" and value])
+    if "strongest_features" in model:
+        typer.echo("  strongest features")
+        for label, entries in model["strongest_features"].items():
+            typer.echo(f"    {label}: " + ", ".join(f"{entry['feature']} {entry['weight']:+.2f}" for entry in entries))
     if "strongest_transitions" in model:
         typer.echo("  strongest transitions")
         for label, entries in model["strongest_transitions"].items():

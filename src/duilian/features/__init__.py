@@ -144,7 +144,7 @@ class Featurizer:
 
 
 def _seeds(texts: Sequence[str]) -> NDArray[np.uint64]:
-    """One hash seed for each template, from its text alone, so that a feature's hash does not depend on its neighbours."""
+    """One hash seed for each template, from its text alone: a hash does not depend on the other templates."""
     import hashlib
 
     digests = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts]

@@ -168,14 +168,18 @@ class Run:
         sentences = sentences[lengths > 0]
         work = offsets_of(lengths[lengths > 0])
         states = self.weights.n_bundles * self.dtype.itemsize * (len(self.weights.tables) + 1)
-        n_blocks = 2 * max(len(sentences) // (2 * TOGETHER), -(-int(work[-1]) * states // (2 * MEMORY)))
-        n_blocks = max(n_blocks, 1)
+        fitting = -(-int(work[-1]) * states // MEMORY)
+        n_blocks = max(1, 2 * max(len(sentences) // (2 * TOGETHER), -(-fitting // 2)))
+        # where one table is large, many rows in one product matter more: threads share the table instead
+        together = len(self.weights.tables[0].parts) > 1
+        if together:
+            n_blocks = max(1, fitting)
 
         def one(first: int, last: int) -> tuple[NDArray[np.int64], list[Any]]:
-            return self._block(weight, sentences[first:last])
+            return self._block(weight, sentences[first:last], threads if together else 1)
 
         with blas().limit(limits=1, user_api="blas"):
-            parts = run_blocks(one, sentence_blocks(work, n_blocks), threads)
+            parts = run_blocks(one, sentence_blocks(work, n_blocks), 1 if together else threads)
         lost = []
         for lost_here, tables in parts:
             lost.append(lost_here)
@@ -242,11 +246,11 @@ class Run:
             if self.joint_counts is not None:
                 self.joint_counts += (weight * found.joint_counts).reshape(self.joint_counts.shape).astype(self.dtype)
 
-    def _block(self, weight: float, sentences: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[Any]]:
+    def _block(self, weight: float, sentences: NDArray[np.int64], threads: int) -> tuple[NDArray[np.int64], list[Any]]:
         """One block of sentences: writes log Z and marginals; returns the lost ones and the expected transitions."""
         lost = np.zeros(0, np.int64)
         while len(sentences):
-            block = Block(self, sentences)
+            block = Block(self, sentences, threads)
             block.forward()
             fell = block.backward()
             lost_here = sentences[np.isin(sentences, block.sentences[~block.good])]
@@ -262,7 +266,8 @@ class Run:
 class Block:
     """The states of some sentences, unit by unit, sentences that end early last."""
 
-    def __init__(self, run: Run, sentences: NDArray[np.int64]) -> None:
+    def __init__(self, run: Run, sentences: NDArray[np.int64], threads: int = 1) -> None:
+        self.threads = threads
         lengths = run.offsets[sentences + 1] - run.offsets[sentences]
         self.sentences = sentences[np.argsort(-lengths, kind="stable")]
         self.run, self.weights = run, run.weights
@@ -318,7 +323,7 @@ class Block:
         """One step forward, one side after the other; returns what lies between the sides."""
         tables = self.weights.tables
         if len(tables) == 1:
-            tables[0].move_last(x.reshape(-1, self.weights.n_rest), out.reshape(-1, self.weights.n_rest))
+            tables[0].move_last(x.reshape(-1, self.weights.n_rest), out.reshape(-1, self.weights.n_rest), self.threads)
             return [x.copy()]  # alpha itself becomes the marginals before the counts are taken
         states = [x, np.empty_like(x)]
         tables[0].move_first(x.reshape(len(x), -1), states[1].reshape(len(x), -1))
@@ -339,7 +344,7 @@ class Block:
         size = len(tables[-1].exp)
         flat = w.reshape(-1, size)
         if len(tables) == 1:
-            tables[0].back_last(flat, beta.reshape(-1, size))
+            tables[0].back_last(flat, beta.reshape(-1, size), self.threads)
             return
         if count:
             self.counts[-1].add_last(states[-1].reshape(-1, size), flat)
@@ -408,6 +413,4 @@ class Block:
             return [np.zeros((size, size), dtype=self.run.dtype)]
         x = np.concatenate([states[0].reshape(-1, size) for states in self.forth[1:]])
         w = np.concatenate([phi.reshape(-1, size) for phi in self.phi[1:]])
-        found = x.T @ w
-        found *= table.exp
-        return [found]
+        return [table.steps(x, w, self.threads)]

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from duilian.inference.blocks import run_blocks
 from duilian.inference.grid_kernels import entries_first, entries_last, entry_counts_first, entry_counts_last
 
 Floats = NDArray[Any]
 
+HALVED = 512  # labels from which on one product is worth two threads
 WORTH = 0.6  # a block that needs more than this share of the full product is not worth the reordering
 
 
@@ -52,6 +54,9 @@ class Table:
         self.entries = self.exp[self.entry_rows, self.entry_cols]
         self.block = np.ascontiguousarray(self.exp[self.rows, self.cols])
         self.whole = self.block.shape == self.exp.shape
+        # a large table is worked on in two fixed halves of its columns or rows, which may run in parallel
+        middle = size // 2 if self.whole and size >= HALVED else 0
+        self.parts = [(0, middle), (middle, size)] if middle else [(0, size)]
 
     def move_first(self, x: Floats, out: Floats) -> None:
         """out[k, m] = sum_i x[i, m] exp[i, k]."""
@@ -72,24 +77,35 @@ class Table:
         np.matmul(self.block, y[self.cols], out=out[self.rows])
         entries_first(y, self.entry_cols, self.entry_rows, self.entries, out)
 
-    def move_last(self, x: Floats, out: Floats) -> None:
+    def move_last(self, x: Floats, out: Floats, threads: int = 1) -> None:
         """out[m, k] = sum_i x[m, i] exp[i, k]."""
         if self.whole:
-            np.matmul(x, self.exp, out=out)
+            run_blocks(lambda a, b: np.matmul(x, self.exp[:, a:b], out=out[:, a:b]), self.parts, threads)
             return
         out[:, : self.cols.start] = 0
         np.matmul(x[:, self.rows], self.block, out=out[:, self.cols])
         entries_last(x, self.entry_rows, self.entry_cols, self.entries, out)
 
-    def back_last(self, y: Floats, out: Floats) -> None:
+    def back_last(self, y: Floats, out: Floats, threads: int = 1) -> None:
         """out[m, i] = sum_k y[m, k] exp[i, k]."""
         if self.whole:
-            np.matmul(y, self.exp.T, out=out)
+            run_blocks(lambda a, b: np.matmul(y, self.exp[a:b].T, out=out[:, a:b]), self.parts, threads)
             return
         out[:, : self.rows.start] = 0
         out[:, self.rows.stop :] = 0
         np.matmul(y[:, self.cols], self.block.T, out=out[:, self.rows])
         entries_last(y, self.entry_cols, self.entry_rows, self.entries, out)
+
+    def steps(self, x: Floats, w: Floats, threads: int = 1) -> Floats:
+        """Expected transitions of many units at once: exp[i, k] * sum_m x[m, i] w[m, k]; for a table without holes."""
+        found = np.empty_like(self.exp)
+
+        def part(a: int, b: int) -> None:
+            np.matmul(x[:, a:b].T, w, out=found[a:b])
+            found[a:b] *= self.exp[a:b]
+
+        run_blocks(part, self.parts, threads)
+        return found
 
     def new_counts(self) -> Counts:
         """Zeros to add expected transitions to."""

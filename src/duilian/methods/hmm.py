@@ -95,6 +95,12 @@ class HmmTagger(Tagger):
         new = layer_from(corpus, labels, side.tags, "pos", layer, side.name)
         return replace(new, confidence=probabilities.astype(np.float32))
 
+    def sample(self, corpus: Corpus, rng: np.random.Generator, layer: str | None = None) -> Corpus:
+        """The corpus with a labelling drawn from the model's distribution in place of the best one."""
+        read = corpus.layer(layer)
+        labels = self.hmm.sample(word_units(corpus, read), 1, rng)[0]
+        return corpus.with_layer(layer_from(corpus, labels, self.side().tags, "pos", read, read.name))
+
     def n_best(self, corpus: Corpus, side: str | None, layer: str | None, k: int) -> list[list[tuple[Layer, float]]]:
         """The k best labellings of each sentence with their probabilities, best first."""
         info = self.side(side)

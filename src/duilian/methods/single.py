@@ -45,7 +45,7 @@ SHARED = (
     Setting("full", 0.1, "rows with at least this share of the labels hold all of them", low=0, high=1),
     Setting("sample", 0, "sentences drawn for each epoch; 0 is all", low=0),
     Setting(
-        "hide", 0.0, "share of units that lose all rare features while training, as if they were new", low=0, high=0.9
+        "hide", 0.3, "share of units that lose all rare features while training, as if they were new", low=0, high=0.9
     ),
     Setting("rare", 5, "features seen at most so often are rare", low=0),
     Setting("split", "", "characters behind which training sentences are cut"),
@@ -229,6 +229,17 @@ class ChainTagger(Tagger):
             begins, ends, _ = words_of(scheme(chain.scheme), prefixes[labels[begin:end]], part.sentences)
             found.append(part.of_spans(labels[begin:end], begins, ends))
         return np.concatenate([*found, np.zeros(0)]).astype(np.float32)
+
+    def sample(self, corpus: Corpus, rng: np.random.Generator, layer: str | None = None) -> Corpus:
+        """The corpus with a labelling drawn from the model's distribution in place of the best one."""
+        read = next((one for one in corpus.layers if layer is None or one.name == layer), None)
+        units = units_of(corpus, read, self.task)
+        features = self.chain.features(units)
+        allowed, sets = self._allowed(corpus, read, units, False)
+        labels = [part.sample(rng) for _, _, part in self.chain.posteriors(features, units.sentences, allowed, sets)]
+        drawn = np.concatenate([np.zeros(0, np.int32), *labels])
+        name = read.name if read is not None else self.side().name
+        return corpus.with_layer(layer_from(corpus, drawn, self.chain.names, self.task, read, name, self.chain.scheme))
 
     def n_best(self, corpus: Corpus, side: str | None, layer: str | None, k: int) -> list[list[tuple[Layer, float]]]:
         """The k best labellings of each sentence with their probabilities, best first."""
