@@ -48,7 +48,26 @@ def pages() -> dict[str, str]:
         "Exit status: 0 done, 1 the work failed, 2 the call was wrong, 130 interrupted.\n\n"
         f"| command | what it does |\n| --- | --- |\n{rows}\n"
     )
+    found["settings.md"] = _settings()
     return found
+
+
+def _settings() -> str:
+    """A table of the settings of each method."""
+    from duilian.methods import METHODS
+
+    parts = [NOTE, "# Settings", "For `duilian train METHOD --set KEY=VALUE`, and for recipe files."]
+    for method in METHODS.values():
+        rows = [
+            f"| `{setting.name}` | {'' if setting.default in (None, '') else f'`{setting.default}`'} "
+            f"| {_text(setting.help)} ({setting.expected()}) |"
+            for setting in method.settings
+        ]
+        parts.append(
+            f"## {method.name}\n\n{method.about[0].upper()}{method.about[1:]}. Does {', '.join(method.tasks)}."
+        )
+        parts.append("| setting | default | meaning |\n| --- | --- | --- |\n" + "\n".join(rows))
+    return "\n\n".join(parts) + "\n"
 
 
 def summary(command: Any) -> str:

@@ -268,6 +268,27 @@ def test_one_and_two_threads_give_the_same_bits() -> None:
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
+def test_large_tables_are_shared_by_threads_without_changing_a_bit() -> None:
+    rng = np.random.default_rng(4)
+    sizes, offsets = [23, 24], np.array([0, 2, 3, 5])
+    nodes = [rng.normal(size=(5, size)).astype(np.float32) for size in sizes]
+    tables = [rng.normal(size=(size, size)) for size in sizes]
+    joint = 0.1 * rng.normal(size=(552, 552)).astype(np.float32)
+    weights = grid.GridWeights(tables, joint)
+    assert len(weights.tables[0].parts) == 2
+    one, two = (grid.sums(offsets, nodes, weights, threads=k) for k in (1, 2))
+    assert one.joint_counts is not None
+    assert two.joint_counts is not None
+    np.testing.assert_array_equal(one.joint_counts, two.joint_counts)
+    for a, b in zip((one.log_z, *one.marginals), (two.log_z, *two.marginals), strict=True):
+        np.testing.assert_array_equal(a, b)
+    lattice = grid.lattice(offsets, sizes, [None, None])
+    other = bundles.sums(lattice, grid.scores_of(lattice, nodes), tables, joint.ravel())
+    np.testing.assert_allclose(one.log_z, other.log_z, rtol=0, atol=FAST_LOG)
+    np.testing.assert_allclose(one.joint_counts.ravel(), other.joint_counts, rtol=0, atol=FAST)
+
+
 def test_shapes_are_checked() -> None:
     offsets, nodes, tables = (
         np.array([0, 2]),

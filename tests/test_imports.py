@@ -22,6 +22,7 @@ LAYERS = (
     ("standards",),
     ("lifting", "mapping"),
     ("formats", "features", "inference", "storage", "evaluation", "inspection", "datasets"),
+    ("stages",),
     ("models",),
     ("training",),
     ("tagger",),

@@ -1,4 +1,4 @@
-"""Second-order chains against enumeration: log Z, marginals, Viterbi, n-best, samples; with -inf and short sentences."""
+"""Second-order chains against enumeration: log Z, marginals, Viterbi, n-best, samples; -inf and short sentences."""
 
 from __future__ import annotations
 

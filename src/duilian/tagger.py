@@ -66,6 +66,50 @@ class Tagger:
         name = found.name if found is not None else (layer or info.name)
         return corpus.with_layer(replace(new, name=name, standard=info.standard.name if info.standard else None))
 
+    def convert(
+        self, corpus: Corpus, source: str, target: str, layer: str | None = None, *, confidence: bool = False,
+    ) -> Corpus:  # fmt: skip
+        """The corpus with the layer, annotated to the standard ``source``, replaced by one to the standard ``target``.
+
+        The given annotation is gold: nothing else than what it allows is answered. Tags that the source side of the
+        model does not know leave their units free (``unknown_source_tags`` counts them). Labels that a layer called
+        ``target`` has already are kept.
+        """
+        one, other = self.side(source), self.side(target)
+        if one.name == other.name:
+            raise TaskError(f"from {source} to {target} there is nothing to convert.")
+        found = next((each for each in corpus.layers if layer is None or each.name == layer), None)
+        if found is None or found.name == "chunks":
+            raise TaskError("converting needs annotated words, and the input is raw text: use tag.")
+        given = next((each for each in corpus.layers if each.name == target and each is not found), None)
+        new = self.convert_layer(corpus, found, one, other, given=given, confidence=confidence)
+        standard = other.standard.name if other.standard else None
+        return corpus.with_layer(replace(new, name=found.name, standard=standard))
+
+    def unknown_source_tags(self, layer: Layer, source: str) -> dict[str, int]:
+        """The tags of a layer that the source side does not know, and how many words have each."""
+        if self.task == "seg":
+            return {}
+        known = set(self.side(source).tags)
+        counts = np.bincount(layer.labels[layer.labels >= 0], minlength=len(layer.tags))
+        return {tag: int(n) for tag, n in zip(layer.tags, counts, strict=True) if n and tag not in known}
+
+    def convert_layer(
+        self, corpus: Corpus, layer: Layer, source: SideInfo, target: SideInfo, *, given: Layer | None,
+        confidence: bool,
+    ) -> Layer:  # fmt: skip
+        """What a method implements if it converts: the layer in the standard of the target side.
+
+        given: labels of the target side that are there already, over the same text, or None
+        """
+        raise TaskError(f"{self.method} does not convert: it answers in one standard and reads no other.")
+
+    def convert_n_best(
+        self, corpus: Corpus, layer: Layer, source: SideInfo, target: SideInfo, k: int
+    ) -> list[list[tuple[Layer, float]]]:
+        """What a method may implement: the k best conversions of each sentence with their probabilities."""
+        raise TaskError(f"{self.method} has no n-best list of conversions")
+
     def label(self, corpus: Corpus, layer: Layer | None, side: SideInfo, *, constrain: bool, confidence: bool) -> Layer:
         """What a method implements: the new layer."""
         raise NotImplementedError

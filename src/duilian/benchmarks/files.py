@@ -90,7 +90,8 @@ def tagging(bench: Bench, task: str, model: Path, file: str, threads: int) -> Ch
 def tag_pos(bench: Bench) -> list[Measurement]:
     """Words from text file to text file, beside CRFsuite (one process; it has no threads)."""
     model, file = bench.model("crf", "pos"), bench.file("words.txt")
-    count = sum(len(line.split()) for line in file.open(encoding="utf-8"))
+    with file.open(encoding="utf-8") as lines:
+        count = sum(len(line.split()) for line in lines)
     tagging(bench, "pos", model, "line.txt", 1)
     ways: list[Callable[[], Child]] = [
         partial(tagging, bench, "pos", model, file.name, threads) for threads in (bench.threads, 1)
@@ -122,7 +123,8 @@ def tag_seg(bench: Bench) -> list[Measurement]:
     """Characters from raw text file to segmented text file."""
     found = []
     file = bench.file("raw.txt")
-    count = sum(len(line.rstrip("\n")) for line in file.open(encoding="utf-8"))
+    with file.open(encoding="utf-8") as lines:
+        count = sum(len(line.rstrip("\n")) for line in lines)
     model = bench.model("perceptron", "seg")
     tagging(bench, "seg", model, "line.txt", 1)
     ways: list[Callable[[], Child]] = [

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import duilian
-from duilian.cli import bench, compare, data, demo, evaluate, inspect, tag, train
+from duilian.cli import bench, compare, convert, data, demo, evaluate, inspect, tag, train
 
 app = typer.Typer(
     name="duilian",
@@ -25,6 +25,7 @@ app.add_typer(data.app, name="data")
 app.command("inspect")(inspect.command)
 app.command("train")(train.command)
 app.command("tag")(tag.command)
+app.command("convert")(convert.command)
 app.command("evaluate")(evaluate.command)
 app.command("compare")(compare.command)
 app.command("bench")(bench.command)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from duilian.cli.arguments import Reading
+from duilian.cli.streaming import Job, through
 from duilian.cli.terminal import (
     Debug,
     Encoding,
@@ -18,14 +17,12 @@ from duilian.cli.terminal import (
     Quiet,
     Remarks,
     Threads,
-    bar,
     print_json,
 )
 from duilian.errors import UsageError
 
 if TYPE_CHECKING:
     from duilian.corpus import Corpus
-    from duilian.tagger import Tagger
 
 
 def command(
@@ -105,48 +102,24 @@ def tag(
     threads: int = 1,
 ) -> dict[str, Any]:
     """Annotate a file block by block; returns tokens, seconds, tokens_per_second."""
-    from duilian import formats, methods
-    from duilian.tagger import in_order
+    from duilian import methods
 
-    began = time.perf_counter()
     tagger = methods.load(model)
-    job = Job(tagger, [info.name for info in tagger.sides] if side == "all" else [tagger.side(side).name],
-              side == "all", confidence, nbest, constrain)  # fmt: skip
-    if format != "auto":
-        job.check_format(format)
-    path, layer = formats.split_layer(file)
-    blocks = formats.read_blocks(
-        path, layer, on_skip=reading.skip, keep_source=True, labels=constrain, **reading.options()
-    )
-    tokens = 0
-    with ExitStack() as stack, bar(reading.remarks, "tagging") as advance:
-        writer: Any = None
-        for corpus, answers in in_order(job.run, blocks, threads):
-            if writer is None:
-                format = format if format != "auto" else job.output_format(corpus)
-                job.check_format(format)
-                writer = stack.enter_context(
-                    formats.open_writer(output, format, job.layer(corpus), confidence=confidence)
-                )
-            writer.write(corpus, answers)
-            tokens += len(corpus.layer())
-            advance(tokens, None, f"{tokens:,} tokens")
-    seconds = time.perf_counter() - began
-    return {"tokens": tokens, "seconds": seconds, "tokens_per_second": tokens / seconds}
+    names = [info.name for info in tagger.sides] if side == "all" else [tagger.side(side).name]
+    several = "--side all" if side == "all" else "--nbest" if nbest is not None else ""
+    job = TagJob(tagger, confidence, nbest, several, names, side == "all", constrain)
+    return through(job, file, output, reading, format=format, labels=constrain, threads=threads)
 
 
 @dataclass
-class Job:
-    """What is to be done with every block.
+class TagJob(Job):
+    """Tagging blocks.
 
     sides: names, in the order of the answer; all: each side becomes a layer of its own
     """
 
-    tagger: Tagger
     sides: list[str]
     all: bool = False
-    confidence: bool = False
-    nbest: int | None = None
     constrain: bool = False
 
     def run(self, corpus: Corpus) -> tuple[Corpus, dict[str, Any] | None]:
@@ -172,27 +145,3 @@ class Job:
     def layer(self, corpus: Corpus) -> str | None:
         """Which layer is written: the one that was read, or all of them."""
         return None if self.all else corpus.layer().name
-
-    def check_format(self, format: str) -> None:
-        """Several answers need a format that holds them."""
-        from duilian import formats
-
-        chosen = formats.find(format)
-        if (self.all or self.nbest is not None) and format != "jsonl":
-            raise UsageError(
-                f"{'--side all' if self.all else '--nbest'} needs --format jsonl; {format} holds one answer."
-            )
-        if self.tagger.task != "seg" and not chosen.keeps_tags:
-            raise UsageError(
-                f"{format} has no place for tags. Name another with --format, such as slash, tsv or jsonl."
-            )
-
-    def output_format(self, corpus: Corpus) -> str:
-        """The format of the input; where that has no place for words or tags, a plain one that has."""
-        from duilian import formats
-
-        given = formats.find(corpus.source.format if corpus.source is not None else "raw")
-        if self.tagger.task == "seg":
-            holds = given.name != "raw" and ("unknown" in given.holds or not given.keeps_tags)
-            return given.name if holds else "segmented"
-        return given.name if given.keeps_tags else "slash"

@@ -70,6 +70,10 @@ def command(
         list[str] | None,
         typer.Option("--licence", metavar="NAME=TEXT", help="Licence of a side's corpus, for the model file."),
     ] = None,
+    cache: Annotated[
+        str,
+        typer.Option("--cache", metavar="DIR", help="Folder for finished stages of long trainings; none: keep none."),
+    ] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from MODEL.checkpoint.")] = False,
     format: Format = "auto",
     encoding: Encoding = "utf-8",
@@ -105,6 +109,8 @@ def command(
             licences=_licences(licence or []),
             resume=resume,
             seed=seed,
+            threads=threads,
+            cache=cache,
         )
     except Interrupted as interruption:
         reading.remarks(str(interruption))
@@ -128,10 +134,13 @@ def train(
     licences: Mapping[str, str] | None = None,
     resume: bool = False,
     seed: int = 1,
+    threads: int = 1,
+    cache: str = "auto",
 ) -> dict[str, Any]:
     """Train, write the model, and say how it went."""
     from duilian import methods
     from duilian.settings import resolve
+    from duilian.stages import Context, Stages, cache_folder
 
     chosen = methods.find(method)
     resolve(chosen.settings, settings or {}, chosen.name)
@@ -150,6 +159,8 @@ def train(
     read = [read_side(side, devs, reading, standard, task, (licences or {}).get(side.name, "")) for side in sides]
     reading.remarks("preparing")
     training = methods.train(method, read, task, settings or {}, seed)
+    folder = None if cache == "none" else cache_folder() if cache == "auto" else Path(cache)
+    training.context = Context(reading.remarks, threads, Stages(folder))
     if resume:
         training.resume(checkpoint)
     run(training, output, checkpoint, reading.remarks)
@@ -215,8 +226,8 @@ def run(training: Training, output: Path, checkpoint: Path, remarks: Remarks) ->
                     training.save_checkpoint(checkpoint)
                     saved = time.monotonic()
         except KeyboardInterrupt:
-            if not training.loop.history:
-                raise Interrupted("stopped before the first epoch was complete; nothing was written") from None
+            if not training.begun:
+                raise Interrupted("stopped before the first epoch was complete; no model was written") from None
             training.tagger.save(output)
             if len(stop) == 1:  # between two epochs: in the middle of one there is no state to go on from
                 training.save_checkpoint(checkpoint)

@@ -98,7 +98,7 @@ class Table:
 
     def steps(self, x: Floats, w: Floats, threads: int = 1) -> Floats:
         """Expected transitions of many units at once: exp[i, k] * sum_m x[m, i] w[m, k]; for a table without holes."""
-        found = np.empty_like(self.exp)
+        found: Floats = np.empty(self.exp.shape, dtype=self.exp.dtype)
 
         def part(a: int, b: int) -> None:
             np.matmul(x[:, a:b].T, w, out=found[a:b])

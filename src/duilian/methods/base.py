@@ -15,6 +15,7 @@ from duilian.corpus import Corpus, Layer
 from duilian.errors import DataError, DuilianError, TaskError, UsageError
 from duilian.evaluation import evaluate
 from duilian.settings import Setting
+from duilian.stages import Context
 from duilian.standards import Standard
 from duilian.tagger import SideInfo, Tagger, words_of
 from duilian.training.loop import Loop, Progress
@@ -98,14 +99,35 @@ class Method:
 class Training:
     """A run of one method: iterate for Progress; ``tagger`` is the best so far; ``save_checkpoint`` between epochs.
 
-    loop:   the epochs
-    finish: best model -> tagger
+    prepare: the epochs, or what makes them ready: earlier stages, such as models that a method is built on, run when
+             the loop is first asked for, tell ``context.report`` and keep what they finish in ``context.stages``
+    finish:  best model -> tagger
+    about:   goes into the model file; ``prepare`` may add to it
     """
 
     def __init__(
-        self, method: str, loop: Loop, finish: Callable[[Any], Tagger], about: dict[str, Any], stamp: str
+        self,
+        method: str,
+        prepare: Loop | Callable[[Context], Loop],
+        finish: Callable[[Any], Tagger],
+        about: dict[str, Any],
+        stamp: str,
     ) -> None:
-        self.method, self.loop, self.finish, self.about, self.stamp = method, loop, finish, about, stamp
+        self.method, self.finish, self.about, self.stamp = method, finish, about, stamp
+        self.context = Context()
+        self._prepare = prepare
+
+    @property
+    def loop(self) -> Loop:
+        """The epochs."""
+        if not isinstance(self._prepare, Loop):
+            self._prepare = self._prepare(self.context)
+        return self._prepare
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a model to save."""
+        return isinstance(self._prepare, Loop) and self._prepare.model is not None
 
     def __iter__(self) -> Iterator[Progress]:
         yield from self.loop
@@ -113,7 +135,7 @@ class Training:
     @property
     def tagger(self) -> Tagger:
         """The best model so far."""
-        if self.loop.model is None:
+        if not self.begun:
             raise DuilianError("nothing is trained yet: not one epoch is complete.")
         tagger = self.finish(self.loop.model)
         best = self.loop.best

@@ -47,7 +47,7 @@ def thin(data: Any, offsets: Any, rate: Any, rare: Any, hide: Any, seed: Any, ou
     n = 0
     out_offsets[0] = 0
     for u in range(len(offsets) - 1):
-        new = np.bool_(False)
+        new: Any = False
         if hidden > 0:
             state ^= state << np.uint64(13)
             state ^= state >> np.uint64(7)
