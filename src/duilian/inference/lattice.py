@@ -119,7 +119,7 @@ class Lattice:
         if allowed.shape != self.space.kept.shape:
             raise ValueError(f"a mask over {len(self.space.kept)} labels was expected, found {allowed.shape}")
         counts = np.concatenate([np.zeros(1, np.int64), np.cumsum(allowed, dtype=np.int64)])
-        space = _product_space(self.space.offsets, counts[self.space.lists], self.space.kept[allowed], self.space.sizes)
+        space = product_space(self.space.offsets, counts[self.space.lists], self.space.kept[allowed], self.space.sizes)
         origin = np.empty(space.starts[-1], dtype=np.int64)
         _write_origin(self.space, space, np.flatnonzero(allowed), origin)
         return Lattice(space, self._first(origin))
@@ -150,7 +150,7 @@ def product(offsets: NDArray[np.int64], sides: Sequence[Ragged], sizes: Sequence
         begins = lists[s:-1:n_sides]
         where = np.arange(len(side.data), dtype=np.int64) + np.repeat(begins - side.offsets[:-1], side.lengths)
         kept[where] = side.data
-    return Lattice(_product_space(offsets, lists, kept, np.asarray(sizes, dtype=np.int64)))
+    return Lattice(product_space(offsets, lists, kept, np.asarray(sizes, dtype=np.int64)))
 
 
 def listed(
@@ -225,7 +225,8 @@ def allowed_pairs(lattice: Lattice) -> NDArray[np.int64]:
     return keys
 
 
-def _product_space(offsets: Any, lists: NDArray[np.int64], kept: NDArray[np.int32], sizes: NDArray[np.int64]) -> Space:
+def product_space(offsets: Any, lists: NDArray[np.int64], kept: NDArray[np.int32], sizes: NDArray[np.int64]) -> Space:
+    """A product lattice as kernels see it, from lists that are known to be right: those of a token side after side."""
     counts = np.diff(lists).reshape(-1, len(sizes)).prod(axis=1)
     none = np.zeros((0, len(sizes)), dtype=np.int32)
     return Space(_int64(offsets), offsets_of(counts), _int64(lists), kept, none, sizes, offsets_of(sizes**2))

@@ -1,0 +1,66 @@
+"""Marginals of a chain in float32, many sentences at a time: what pruning asks for. Twin: ``tests/naive/chain.py``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from duilian.inference.chain import Runs, backward, exponentials, forward, runs_of
+from duilian.inference.paths import Posteriors
+from duilian.kernels import fast_kernel
+
+ALL = 2.0
+"""No marginal is larger: ``backward`` then leaves all expected transitions out."""
+
+
+@fast_kernel
+def _marginals(node: Any, sentences: Any, table: Any, turned: Any, runs: Any, back: Any, out: Any, good: Any) -> None:
+    """out (T, L) float32 the marginals; good (S,) bool, False for a sentence that float32 cannot hold."""
+    n_labels = node.shape[1]
+    longest = 1
+    for s in range(len(sentences) - 1):
+        longest = max(longest, sentences[s + 1] - sentences[s])
+    f = np.float32
+    psi, norm = np.empty((longest, n_labels), f), np.empty(longest + 1, f)
+    bits = np.empty(n_labels, np.int32)
+    power = bits.view(np.float32)
+    beta, next_, ones = np.empty(n_labels, f), np.empty(n_labels, f), np.ones(n_labels, f)
+    pairs = np.zeros((1, n_labels), f)
+    for s in range(len(sentences) - 1):
+        first, last = sentences[s], sentences[s + 1]
+        n = last - first
+        good[s] = True
+        if n == 0:
+            continue
+        exponentials(node[first:last], n, psi, bits, power)
+        alpha = out[first:last]
+        log_z = forward(psi, n, table, ones, ones, runs, alpha, norm)
+        if not -np.inf < log_z < np.inf:
+            good[s] = False
+            continue
+        backward(psi, n, turned, ones, runs, back, alpha, norm, beta, next_, pairs, f(ALL))
+
+
+def marginals(node: NDArray[np.float32], sentences: NDArray[np.int64], trans: NDArray[np.float32]) -> Any:
+    """(T, L) float32 P(label at unit); zeros where a sentence has no possible path.
+
+    node: (T, L) scores with those of how sentences start and end; trans: (L, L); -inf where impossible
+    """
+    allowed = trans > -np.inf
+    runs, back = runs_of(allowed), runs_of(allowed.T)
+    top = float(trans[allowed].max()) if allowed.any() else 0.0
+    table = np.exp(trans - np.float32(top)).astype(np.float32)
+    out, good = np.zeros(node.shape, np.float32), np.ones(len(sentences) - 1, np.bool_)
+    _marginals(np.ascontiguousarray(node), sentences, table, np.ascontiguousarray(table.T), runs, back, out, good)
+    for s in np.flatnonzero(~good).tolist():
+        first, last = int(sentences[s]), int(sentences[s + 1])
+        out[first:last] = careful_marginals(node[first:last], trans, runs)
+    return out
+
+
+def careful_marginals(node: Any, trans: Any, runs: Runs | None = None) -> Any:
+    """The same of one sentence in float64."""
+    none = np.zeros(trans.shape[0])
+    return Posteriors(node, np.array([0, len(node)]), trans, none, none, runs).marginals
