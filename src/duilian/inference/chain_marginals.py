@@ -1,4 +1,7 @@
-"""Marginals of a chain in float32, many sentences at a time: what pruning asks for. Twin: ``tests/naive/chain.py``."""
+"""Marginals and best paths of a chain in float32, many sentences at a time: what pruning asks for.
+
+Scores of how sentences start and end belong into the nodes. Twin: ``tests/naive/chain.py``.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from duilian.inference.chain import Runs, backward, exponentials, forward, runs_of
+from duilian.inference.chain import Runs, backward, exponentials, forward, runs_of, viterbi
 from duilian.inference.paths import Posteriors
-from duilian.kernels import fast_kernel
+from duilian.kernels import fast_kernel, kernel
 
 ALL = 2.0
 """No marginal is larger: ``backward`` then leaves all expected transitions out."""
@@ -41,6 +44,27 @@ def _marginals(node: Any, sentences: Any, table: Any, turned: Any, runs: Any, ba
             good[s] = False
             continue
         backward(psi, n, turned, ones, runs, back, alpha, norm, beta, next_, pairs, f(ALL))
+
+
+@kernel
+def _paths(node: Any, sentences: Any, trans: Any, runs: Any, out: Any) -> None:
+    """out (T,) int32 the best labels of every sentence."""
+    n_labels = node.shape[1]
+    longest = 1
+    for s in range(len(sentences) - 1):
+        longest = max(longest, sentences[s + 1] - sentences[s])
+    best, zeros = np.empty((longest, n_labels), np.float32), np.zeros(n_labels, np.float32)
+    for s in range(len(sentences) - 1):
+        first, last = sentences[s], sentences[s + 1]
+        if last > first:
+            viterbi(node[first:last], last - first, trans, zeros, zeros, runs, best, out[first:last])
+
+
+def best_paths(node: NDArray[np.float32], sentences: NDArray[np.int64], trans: NDArray[np.float32]) -> Any:
+    """(T,) int32 the best labels; any where a sentence has no possible path. node, trans as in ``marginals``."""
+    out = np.zeros(len(node), np.int32)
+    _paths(np.ascontiguousarray(node), sentences, trans, runs_of(trans > -np.inf), out)
+    return out
 
 
 def marginals(node: NDArray[np.float32], sentences: NDArray[np.int64], trans: NDArray[np.float32]) -> Any:
