@@ -56,7 +56,7 @@ class Parts:
     def known(self, side: int) -> NDArray[np.bool_]:
         """(S,) whether anything is given on a side in each sentence."""
         some = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.given[side].labels != UNKNOWN)])
-        return some[self.sentences[1:]] > some[self.sentences[:-1]]  # type: ignore[no-any-return]
+        return some[self.sentences[1:]] > some[self.sentences[:-1]]
 
     def units_of(self, sentences: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The units of some sentences, in their order, and where each sentence begins among them."""
