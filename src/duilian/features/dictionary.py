@@ -6,6 +6,7 @@ text is cut into folds of neighbouring sentences, and a word seen in one fold al
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,20 +38,24 @@ def fold_numbers(n_sentences: int, n_folds: int) -> NDArray[np.int64]:
     return np.arange(n_sentences, dtype=np.int64) * n_folds // max(n_sentences, 1)
 
 
-def build(words: Units, fold: bool, longest: int = LONGEST) -> Dictionary:
-    """The words of a training corpus."""
+def build(words: Units | Sequence[Units], fold: bool, longest: int = LONGEST) -> Dictionary:
+    """The words of a training corpus, or of several; each is cut into folds of its own."""
     from duilian.features.characters import tables
     from duilian.features.extract import hash_spans
 
-    _, folded, _ = tables(words.text)
-    text = folded[words.text] if fold else words.text
-    lengths = words.ends - words.starts
-    numbers = np.repeat(fold_numbers(len(words.sentences) - 1, FOLDS), np.diff(words.sentences))
-    keep = (lengths > 1) & (lengths <= longest)
-    hashes = np.empty(int(keep.sum()), np.uint64)
-    hash_spans(text, words.starts[keep], words.ends[keep], hashes)
-    known, inverse = np.unique(hashes, return_inverse=True)
+    found, folds = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
+    for part in [words] if isinstance(words, Units) else words:
+        _, folded, _ = tables(part.text)
+        text = folded[part.text] if fold else part.text
+        lengths = part.ends - part.starts
+        numbers = np.repeat(fold_numbers(len(part.sentences) - 1, FOLDS), np.diff(part.sentences))
+        keep = (lengths > 1) & (lengths <= longest)
+        hashes = np.empty(int(keep.sum()), np.uint64)
+        hash_spans(text, part.starts[keep], part.ends[keep], hashes)
+        found.append(hashes)
+        folds.append(numbers[keep])
+    known, inverse = np.unique(np.concatenate(found), return_inverse=True)
     low, high = np.full(len(known), FOLDS), np.full(len(known), -1)
-    np.minimum.at(low, inverse, numbers[keep])
-    np.maximum.at(high, inverse, numbers[keep])
+    np.minimum.at(low, inverse, np.concatenate(folds))
+    np.maximum.at(high, inverse, np.concatenate(folds))
     return Dictionary(known, np.where(low == high, low, -1).astype(np.int8), longest)

@@ -318,6 +318,15 @@ def _write_labels(space: Any, rows: Any, out: Any) -> None:
 
 
 @kernel
+def write_codes(space: Any, rows: Any, out: Any) -> None:
+    """out (n_bundles,) the code of every bundle; rows: scratch for ``write_token``."""
+    n_sides = len(space.sizes)
+    for t in range(len(space.starts) - 1):
+        for j in range(write_token(space, t, rows)):
+            out[space.starts[t] + j] = rows[n_sides, j]
+
+
+@kernel
 def _write_origin(whole: Any, part: Any, kept: Any, origin: Any) -> None:
     """For each bundle of part, its number in whole; kept: which entry of whole.kept each entry of part.kept was."""
     n_sides = len(whole.sizes)

@@ -76,7 +76,9 @@ def template_lines(name: str, task: str) -> tuple[str, ...]:
     return TEMPLATES[name] if name in TEMPLATES else tuple(line.strip() for line in name.split(";"))
 
 
-def make_featurizer(lines: Sequence[str], task: str, settings: dict[str, Any], words: Units | None) -> Featurizer:
+def make_featurizer(
+    lines: Sequence[str], task: str, settings: dict[str, Any], words: Units | Sequence[Units] | None
+) -> Featurizer:
     """A featurizer for the task; templates that ask for the training words get their list."""
     asks = any(part.rstrip("+-0123456789") in ("begin", "end", "mid") for line in lines for part in line.split())
     dictionary = build_dictionary(words, settings["fold"]) if asks and words is not None and task != "pos" else None

@@ -59,6 +59,13 @@ class Given:
             found[several] = table[-2 - here[several], labels[several]]
         return found
 
+    def lists(self, size: int) -> Ragged:
+        """The labels that are possible at each unit, of so many."""
+        n = len(self.labels)
+        labels = np.tile(np.arange(size, dtype=np.int32), n)
+        fits = self.allows(np.arange(n, dtype=np.int64).repeat(size), labels)
+        return Ragged(labels[fits], offsets_of(fits.reshape(n, size).sum(axis=1)))
+
 
 @dataclass(frozen=True, eq=False)
 class Pruner:
@@ -167,6 +174,16 @@ class Candidates:
         begins, ends = self.lists[rows], self.lists[rows + 1]
         return ranges(begins, ends), offsets_of(ends - begins)
 
+    def select(self, units: NDArray[np.int64]) -> Candidates:
+        """Those of some units, in the given order."""
+        at, lists = self.entries(units)
+        return Candidates(lists, self.kept[at], self.sizes)
+
+    def slice(self, begin: int, end: int) -> Candidates:
+        """Those of units begin..end, without a copy of them."""
+        lists = self.lists[begin * len(self.sizes) : end * len(self.sizes) + 1]
+        return Candidates(lists - lists[0], self.kept[lists[0] : lists[-1]], self.sizes)
+
     def allowed(self, given: Sequence[Given]) -> NDArray[np.bool_]:
         """(n,) whether each kept label is among those given on its side."""
         found = np.empty(len(self.kept), np.bool_)
@@ -183,15 +200,24 @@ class Candidates:
         return Lattice(product_space(sentences, self.lists, self.kept, np.array(self.sizes, np.int64)))
 
 
-def mapped_lattice(space: Lattice, table: NDArray[np.bool_]) -> Lattice:
+def mapped_lattice(space: Lattice, table: NDArray[np.bool_], given: Sequence[Given] | None = None) -> Lattice:
     """Only the bundles that a mapping knows; where it knows none of a unit's, all stay.
 
     table: (L of each side) bool, from ``Mapping.table``
+    given: while training: where the mapping knows none of the bundles that are allowed, all of those stay
     """
     known = table[tuple(space.labels.T)]
-    per_token = np.diff(np.concatenate([np.zeros(1, np.int64), np.cumsum(known)])[space.space.starts])
-    known |= np.repeat(per_token == 0, np.diff(space.space.starts))
+    known |= _alone(space, known, np.ones(len(known), np.bool_))
+    if given is not None:
+        known |= _alone(space, known, allowed_bundles(space, given))
     return replace(space.restrict(known), origin=None)
+
+
+def _alone(space: Lattice, known: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(n_bundles,) the wanted bundles of the units at which no wanted bundle is known."""
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(known & wanted)])
+    lacking = np.diff(before[space.space.starts]) == 0
+    return np.repeat(lacking, np.diff(space.space.starts)) & wanted
 
 
 def allowed_bundles(space: Lattice, given: Sequence[Given]) -> NDArray[np.bool_]:

@@ -5,25 +5,22 @@
                           + sum_s  trans_s[label_s before, label_s]  (+ start_s, end_s)
                           + pairs[bundle before, bundle]  (optional)
 
-What it is that is scored. Which bundles compete at a unit is said by a lattice (``models.candidates``), or nothing is
-left out (``inference.grid``).
+What it is that is scored. Which bundles compete at a unit, and how they are summed up: ``models.spaces``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from duilian.features import Featurizer
-from duilian.inference.bundle_room import Weights
-from duilian.inference.bundles import weights_of
-from duilian.inference.grid_kernels import take_side
-from duilian.inference.lattice import Lattice, Pairs, index_pairs, room_for_token
-from duilian.models.joint_rows import JointRows, score_all, score_candidates
+from duilian.inference.lattice import Pairs, index_pairs
+from duilian.models.joint_rows import JointRows
 from duilian.models.side_model import SideModel
 from duilian.models.weights import Features
 from duilian.tensors import check_offsets, reject, require, require_field
@@ -59,32 +56,15 @@ class Coupled:
         """How many bundles there could be."""
         return int(np.prod(self.sizes))
 
+    @cached_property
+    def pairs(self) -> Pairs | None:
+        """Which pairs of bundles have weights."""
+        return index_pairs(self.n_codes, self.pair_keys) if len(self.pair_keys) else None
+
     def features(self, units: Any) -> Features:
         """Feature rows of units."""
         found = self.featurizer.transform(units)
         return Features(found.data, found.offsets)
-
-    def transitions(self) -> tuple[Weights, Pairs | None]:
-        """The tables as the passes over bundles want them, and which pairs of bundles have weights."""
-        tables = [side.trans for side in self.sides]
-        if not len(self.pair_keys):
-            return weights_of(tables, None, F32), None
-        return weights_of(tables, self.pair_weights, F32), index_pairs(self.n_codes, self.pair_keys)
-
-    def side_nodes(self, features: Features, sentences: NDArray[np.int64]) -> list[Floats]:
-        """Per side (T, L) scores of its labels, with those of how a sentence starts and ends."""
-        return [side.scores(features, sentences) for side in self.sides]
-
-    def bundle_nodes(self, space: Lattice, nodes: Sequence[Floats], features: Features) -> Floats:
-        """(n_bundles,) scores of the bundles of a lattice."""
-        return bundle_scores(space, nodes, self.joint, self.joint.weights, features)
-
-    def joint_nodes(self, features: Features) -> Floats:
-        """(T, n_codes) scores of the joint features alone."""
-        n = len(features.offsets) - 1
-        node = np.zeros((n, self.n_codes), F32)
-        score_all(self.joint.sparse(), features, 0, n, F32(1), node)
-        return node
 
     def numbers(self) -> dict[str, NDArray[Any]]:
         """Everything that training changes."""
@@ -147,17 +127,3 @@ class Coupled:
             reject(tensors, "pairs.keys do not rise within the number of bundles")
         weights = require(tensors, "pairs.weights", F32, (len(keys),))
         return cls(task, scheme, featurizer, sides, joint, keys, weights)
-
-
-def bundle_scores(
-    space: Lattice, nodes: Sequence[Floats], joint: JointRows, weights: Floats, features: Features, scale: float = 1.0
-) -> Floats:
-    """(n_bundles,) scores of bundles: the sides' scores added up, and scale times the joint features."""
-    node = np.zeros(space.n_bundles, F32)
-    rows = room_for_token(space.space)
-    for s, values in enumerate(nodes):
-        take_side(space.space, s, values, rows, node)
-    if len(joint.codes):
-        where = np.full(joint.n_codes, -1, np.int32)
-        score_candidates(joint.sparse(weights), features, space.space, 0, space.n_tokens, F32(scale), rows, where, node)
-    return node

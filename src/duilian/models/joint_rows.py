@@ -196,13 +196,20 @@ def collect(
 
 
 def build_joint_rows(
-    n_rows: int, n_codes: int, data: Any, offsets: Any, kinds: NDArray[np.int32], kind_offsets: Any, kind_codes: Any
-) -> JointRows:
+    n_rows: int, n_codes: int, data: Any, offsets: Any, kinds: NDArray[np.int32], kind_offsets: Any, kind_codes: Any,
+    least: int = 1,
+) -> JointRows:  # fmt: skip
     """Rows with the (feature, bundle) pairs that training allows, all weights 0.
 
     data, offsets: feature rows of the units; kinds (U,): which run of kind_codes each unit allows
+    least: rows of features seen fewer times stay empty
     """
     counts = np.bincount(data, minlength=n_rows)
+    if least > 1:
+        kept = counts[data] >= least
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[offsets]
+        data = data[kept]
+        counts = np.where(counts >= least, counts, 0)
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])[:-1].copy()
     units = np.empty(len(data), np.int32)
     units_by_row(data, offsets, ends, units)

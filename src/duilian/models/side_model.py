@@ -71,6 +71,19 @@ class SideModel:
             end=numbers[f"{prefix}.end"].astype(F32),
         )
 
+    def starting_from(self, other: SideModel, factor: float) -> SideModel:
+        """The same side with the numbers of another one over the same features and labels, where it has them.
+
+        factor: what the weights of features are multiplied by
+        """
+        weights = np.zeros_like(self.rows.weights)
+        mine, theirs = _entry_keys(self.rows), _entry_keys(other.rows)
+        at = np.minimum(np.searchsorted(mine, theirs), max(len(mine) - 1, 0))
+        known = mine[at] == theirs if len(mine) else np.zeros(len(theirs), np.bool_)
+        weights[at[known]] = other.rows.weights[known] * F32(factor)
+        rows = replace(self.rows, weights=weights)
+        return replace(self, rows=rows, trans=other.trans, start=other.start, end=other.end)
+
     def to_tensors(self, prefix: str) -> dict[str, NDArray[Any]]:
         """What a model file keeps of it."""
         rows: dict[str, NDArray[Any]] = {f"{prefix}.offsets": self.rows.offsets, f"{prefix}.labels": self.rows.labels}
@@ -123,3 +136,9 @@ def empty_side(names: Sequence[str], task: str, scheme: str, rows: Rows) -> Side
         np.where(rules.starts, zero, low),
         np.where(rules.ends, zero, low),
     )
+
+
+def _entry_keys(rows: Rows) -> NDArray[np.int64]:
+    """(n_entries,) row and label of each entry as one number, rising."""
+    row = np.repeat(np.arange(len(rows), dtype=np.int64), np.diff(rows.offsets))
+    return row * rows.n_labels + rows.labels

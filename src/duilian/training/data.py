@@ -37,10 +37,14 @@ class TrainingData:
 
 
 @kernel
-def thin(data: Any, offsets: Any, rate: Any, rare: Any, hide: Any, seed: Any, out: Any, out_offsets: Any) -> Any:
+def thin(
+    data: Any, offsets: Any, rate: Any, rare: Any, groups: Any, hide: Any, seed: Any, out: Any, out_offsets: Any
+) -> Any:
     """Leave each row out with probability rate, and all rare rows of a unit with probability hide.
 
-    data (n,), offsets (U + 1,) -> out and its; rare (n_rows,) bool; returns how many stay
+    data (n,), offsets (U + 1,) -> out and its; returns how many stay
+    rare (G, n_rows) bool: what is rare for units of each group; groups (U,) int8, -1 for units that hide nothing, or ()
+    for all in group 0. The same seed leaves the same rows out, whatever the groups.
     """
     state = (np.uint64(seed) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     limit, hidden = np.uint64(rate * 2.0**32), np.uint64(hide * 2.0**32)
@@ -48,16 +52,17 @@ def thin(data: Any, offsets: Any, rate: Any, rare: Any, hide: Any, seed: Any, ou
     out_offsets[0] = 0
     for u in range(len(offsets) - 1):
         new: Any = False
+        group = np.int64(groups[u]) if len(groups) else np.int64(0)
         if hidden > 0:
             state ^= state << np.uint64(13)
             state ^= state >> np.uint64(7)
             state ^= state << np.uint64(17)
-            new = (state >> np.uint64(32)) < hidden
+            new = (state >> np.uint64(32)) < hidden and group >= 0
         for k in range(offsets[u], offsets[u + 1]):
             state ^= state << np.uint64(13)
             state ^= state >> np.uint64(7)
             state ^= state << np.uint64(17)
-            if (state >> np.uint64(32)) >= limit and not (new and rare[data[k]]):
+            if (state >> np.uint64(32)) >= limit and not (new and rare[group, data[k]]):
                 out[n] = data[k]
                 n += 1
         out_offsets[u + 1] = n
@@ -65,19 +70,29 @@ def thin(data: Any, offsets: Any, rate: Any, rare: Any, hide: Any, seed: Any, ou
 
 
 def dropout(
-    features: Features, rate: float, seed: int, room: list[Features], rare: Any = None, hide: float = 0.0
+    features: Features,
+    rate: float,
+    seed: int,
+    room: list[Features],
+    rare: NDArray[np.bool_] | None = None,
+    hide: float = 0.0,
+    groups: NDArray[np.int8] | None = None,
 ) -> Features:
     """The rows that stay; room keeps the arrays from one epoch to the next.
 
-    rare: (n_rows,) bool, the features that a unit loses all at once with probability hide, as if it were new
+    rare: (n_rows,) bool, the features that a unit loses all at once with probability hide, as if it were new; or
+          (G, n_rows), and groups (U,) int8 says which row of it counts for a unit, -1 for none
     """
     if rate == 0 and (rare is None or hide == 0):
         return features
     if rare is None:
-        rare, hide = np.zeros(0, np.bool_), 0.0
+        rare, hide = np.zeros((1, 0), np.bool_), 0.0
+    if groups is None:
+        groups = np.zeros(0, np.int8)
     if not room:
         room.append(Features(np.empty_like(features.data), np.empty_like(features.offsets)))
-    thin(features.data, features.offsets, rate, rare, hide, seed, room[0].data, room[0].offsets)
+    table = np.ascontiguousarray(np.atleast_2d(rare))
+    thin(features.data, features.offsets, rate, table, groups, hide, seed, room[0].data, room[0].offsets)
     return room[0]
 
 
