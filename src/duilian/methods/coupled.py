@@ -40,6 +40,9 @@ from duilian.training.data import cut_at
 from duilian.training.loop import Loop
 from duilian.training.parts import Parts, lay_out, put_together
 
+BIAS = "bias"
+"""A template that is always added: its joint weights say which labels go together, whatever the word."""
+
 _KEPT = ("epochs", "patience", "templates", "cutoff", "fold", "full", "hide", "rare", "split", "scheme")
 SETTINGS = (
     *(setting for setting in SHARED if setting.name in _KEPT),
@@ -129,6 +132,8 @@ class Preparation:
         laid = lay_out(labelled, task == "pos")
         words = None if task == "pos" else [word_units(side.corpus, side.gold) for side in sides]
         lines = template_lines(settings["templates"], task)
+        if BIAS not in lines:
+            lines = (*lines, BIAS)
         self.featurizer = make_featurizer(lines, task, settings, words)
         rows = self.featurizer.fit([part.units for part in laid], cutoff=settings["cutoff"])
         cuts = [self._cuts(part.units, part.given) for part in laid]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from duilian.errors import DuilianError
 from duilian.features import Featurizer
 from duilian.features.dictionary import fold_numbers
 from duilian.inference.chain_marginals import best_paths, marginals
@@ -27,10 +28,12 @@ from duilian.training.data import TrainingData
 from duilian.training.learners import CrfLearner
 from duilian.training.parts import Parts
 
-LEARNING = {
+LEARNING: dict[str, Any] = {
     "batch": 5, "c2": 0.01, "common": 10.0, "eta": 0.0, "dropout": 0.3, "hide": 0.3, "rare": 5, "sample": 0,
 }  # fmt: skip
 """How the chains are trained: as method crf is by default."""
+LOWEST = 1e-6
+"""No rate below this is tried."""
 
 
 def train_side(
@@ -41,12 +44,20 @@ def train_side(
     rows = build_rows(len(featurizer), len(names), [(features, data.labels, data.sets)])
     side = empty_side(names, task, scheme, rows)
     chain = Chain(side.names, task, featurizer, rows, side.trans, side.start, side.end, scheme)
-    learner = CrfLearner(chain, data, LEARNING, seed)
-    learner.warm_up()
-    for number in range(1, epochs + 1):
-        learner.epoch(number)
-    best = learner.current()
-    return SideModel(side.names, best.rows, best.trans, best.start, best.end)
+    eta = 0.0
+    while True:
+        learner = CrfLearner(chain, data, LEARNING | {"eta": eta}, seed)
+        learner.warm_up()
+        try:
+            for number in range(1, epochs + 1):
+                learner.epoch(number)
+        except DuilianError:  # a rate found on very few sentences can be too high for all epochs
+            eta = float(learner.eta[0]) / 4
+            if eta < LOWEST:
+                raise
+            continue
+        best = learner.current()
+        return SideModel(side.names, best.rows, best.trans, best.start, best.end)
 
 
 class Folds:
