@@ -1,7 +1,7 @@
 """coupled: one model over bundles of labels, one label per standard, trained on corpora that have one each.
 
-li2015: bundles, ambiguous labelings, joint and separate features, mapping functions. li2016: context-aware pruning, joint
-segmentation and tagging. And the complete space, exact (``space=grid``), which both papers found too dear.
+li2015: bundles, ambiguous labelings, joint and separate features, mapping functions. li2016: context-aware pruning,
+joint segmentation and tagging. And the complete space, exact (``space=grid``), which both papers found too dear.
 
 What is trained here is in ``models/coupled.py``, how in ``training/coupled.py``; the tagger: ``coupled_tagger.py``;
 the chains that pruning asks: ``coupled_pruning.py``.
@@ -52,7 +52,9 @@ SETTINGS = (
     Setting("common", 10.0, "occurrences above which the step of a feature shrinks", low=1e-6),
     Setting("eta", 0.0, "learning rate; 0 calibrates it on a sample", low=0),
     Setting("sample", ("5000",), "sentences of each side drawn for an epoch, as in 5000,20000; 0 is all"),
-    Setting("space", "bundles", "bundles: what mapping and pruning leave; grid: all, exact", choices=("bundles", "grid")),
+    Setting(
+        "space", "bundles", "bundles: what mapping and pruning leave; grid: all, exact", choices=("bundles", "grid")
+    ),
     Setting(
         "pruning", "offline", "by models of single sides, by the model's own separate features, or not at all",
         choices=("offline", "online", "none"),
@@ -97,7 +99,7 @@ def start(sides: list[Side], task: str, settings: dict[str, Any], seed: int) -> 
 
 def _check(sides: Sequence[Side], task: str, settings: dict[str, Any]) -> None:
     names = [side.name for side in sides]
-    for name, low, high in (("r", 1, None), ("lambda", 0, None), ("sample", 0, None)):
+    for name, low in (("r", 1), ("lambda", 0), ("sample", 0)):
         values = settings[name]
         try:
             numbers = [float(value) if name == "lambda" else int(value) for value in values]

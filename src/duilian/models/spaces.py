@@ -179,8 +179,8 @@ class LatticeSpace:
             where = np.full(model.n_codes, -1, np.int32)
             weights = numbers["joint.weights"]
             score_candidates(
-                model.joint.sparse(weights), batch.features[-1], space.space, 0, space.n_tokens, F32(scale), rows, where,
-                node,
+                model.joint.sparse(weights), batch.features[-1], space.space, 0, space.n_tokens, F32(scale), rows,
+                where, node,
             )  # fmt: skip
         return space, node, nodes
 

@@ -1,4 +1,4 @@
-"""Coupled training: log-likelihood of ambiguous labelings by SGD, a sample of each corpus per epoch (li2015 Algorithm 1).
+"""Coupled training: likelihood of ambiguous labelings by SGD, samples of the corpora per epoch (li2015 Algorithm 1).
 
     L = sum_s log Z(allowed_s) - log Z(all_s) - (c2 / 2) |w|^2       gradient E_allowed[f] - E[f]       (li2015 Eq. 4-6)
 
