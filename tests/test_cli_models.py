@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for task in ("pos", "seg", "segpos"):
         command = ["train", "perceptron", "--task", task, "--side", f"mine={folder / 'train.txt'}", "--quiet"]
         with pytest.raises(SystemExit) as exit:
-            main([*command, "-o", str(folder / task), "--set", "epochs=10", "--set", "dropout=0"])
+            main([*command, "-o", str(folder / task), "--set", "epochs=10", "--set", "dropout=0", "--set", "hide=0"])
         assert exit.value.code == 0
     return folder
 
