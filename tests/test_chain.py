@@ -25,22 +25,29 @@ def sums(problem: ChainProblem, first: int, last: int, dtype: Any, node: Any = N
     """(log Z, marginals, expected pairs) of one sentence by the scaled forward and backward pass."""
     n, n_labels = last - first, problem.n_labels
     node = problem.node[first:last] if node is None else node
-    with np.errstate(over="ignore"):
-        table, start, end = (np.exp(part.astype(dtype)) for part in (problem.trans, problem.start, problem.end))
     runs = chain.runs_of(problem.trans > -np.inf)
-    psi, alpha, norm = np.empty((n, n_labels), dtype), np.empty((n, n_labels), dtype), np.empty(n + 1, dtype)
+    width = int(chain.room_for(n_labels, runs)) if dtype == np.float32 else n_labels
+
+    def wide(part: Any) -> Any:
+        """Exponentials with zeros behind them."""
+        with np.errstate(over="ignore"):
+            wider = np.pad(np.exp(part.astype(dtype)), [(0, 0)] * (part.ndim - 1) + [(0, width - n_labels)])
+        return np.ascontiguousarray(wider)
+
+    table, turned, start, end = map(wide, (problem.trans, problem.trans.T, problem.start, problem.end))
+    psi, alpha, norm = np.zeros((n, width), dtype), np.zeros((n, width), dtype), np.empty(n + 1, dtype)
     if dtype == np.float32:
         bits = np.empty(n_labels, np.int32)
         top = chain.exponentials(node, n, psi, bits, bits.view(np.float32))
     else:
         top = chain.exponentials64(node.astype(np.float64), n, psi)
     log_z = top + chain.forward(psi, n, table, start, end, runs, alpha, norm)
-    pairs = np.zeros((n_labels, n_labels), dtype)
+    pairs = np.zeros((n_labels, width), dtype)
     if np.isfinite(log_z):
-        scratch = np.empty(n_labels, dtype), np.empty(n_labels, dtype)
         back = chain.runs_of((problem.trans > -np.inf).T)
-        chain.backward(psi, n, table.T.copy(), end, runs, back, alpha, norm, *scratch, pairs, dtype(0))
-    return float(log_z), alpha, pairs * table
+        chain.backward(psi, n, turned, end, runs, back, alpha, norm, np.zeros_like(psi), pairs, dtype(0))
+        assert not alpha[:, n_labels:].any()
+    return float(log_z), alpha[:, :n_labels], (pairs * table)[:, :n_labels]
 
 
 def check_sums(problem: ChainProblem, dtype: Any, tolerance: float) -> None:

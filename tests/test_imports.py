@@ -17,7 +17,7 @@ from sources import Sources, imported, package_sources
 LAYERS = (
     ("errors",),
     ("ragged",),
-    ("kernels", "tensors", "settings"),
+    ("kernels", "vectors", "tensors", "settings"),
     ("corpus",),
     ("standards",),
     ("lifting", "mapping"),

@@ -1,6 +1,7 @@
 """The rules that keep compiled kernels sound, checked on the source text (docs/decisions/0001-kernels-across-files.md).
 
-1. Only duilian/kernels.py imports Numba; everywhere else a kernel wears the bare ``@kernel`` or ``@fast_kernel``.
+1. Only duilian/kernels.py and vectors.py import Numba; everywhere else a kernel wears the bare ``@kernel`` or
+   ``@fast_kernel``.
 2. Kernels are top-level functions, hold no functions, take no ``*args`` and receive no kernel as an argument.
 3. From outside itself a kernel uses constants, kernels, ``np``, ``math``, all from files that the cache stamp covers.
 4. No automatic parallel loops: threads work on blocks of sentences with buffers of their own.
@@ -25,15 +26,19 @@ import duilian
 DECORATORS = {"kernel", "fast_kernel"}
 BANNED = {"njit", "jit", "prange", "vectorize", "guvectorize", "cfunc", "stencil", "generated_jit", "jitclass"}
 LIBRARIES = {"np", "math"}
+COMPILERS = {"duilian.kernels", "duilian.vectors"}
+"""The modules that may speak to the compiler."""
+VECTORS = {("duilian.vectors", "multiply"), ("duilian.vectors", "prefetch")}
+"""What kernels may call like kernels although it is code for the processor."""
 
 
 def complaints_about(sources: Sources) -> list[str]:
     """Every broken rule, as module:line: what is wrong."""
     trees = {module: ast.parse(source) for module, source in sources.items()}
-    kernels = {(module, function.name) for module, tree in trees.items() for function in _kernels(tree)}
+    kernels = {(module, function.name) for module, tree in trees.items() for function in _kernels(tree)} | VECTORS
     found: list[str] = []
     for module, tree in trees.items():
-        if module == "duilian.kernels":
+        if module in COMPILERS:
             continue
         found += [f"{module}:{line}: {text}" for line, text in _stray_numba(tree, sources)]
         found += [f"{module}:{line}: {text}" for line, text in _decorators(tree)]
@@ -50,7 +55,7 @@ def _kernels(tree: ast.AST) -> list[ast.FunctionDef]:
 
 def _stray_numba(tree: ast.Module, sources: Sources) -> list[tuple[int, str]]:
     found = [
-        (line, f"imports {target}; only duilian/kernels.py does")
+        (line, f"imports {target}; only duilian/kernels.py and vectors.py do")
         for target, line in imported(tree, sources)
         if target.split(".")[0] == "numba"
     ]
@@ -178,8 +183,8 @@ def test_a_good_kernel_is_not_blamed() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("import numpy as np", "import numba", "only duilian/kernels.py does"),
-        ("import numpy as np", "from numba import prange", "only duilian/kernels.py does"),
+        ("import numpy as np", "import numba", "only duilian/kernels.py and vectors.py do"),
+        ("import numpy as np", "from numba import prange", "only duilian/kernels.py and vectors.py do"),
         ("range(len(out))", "nb.prange(len(out))", "uses prange"),
         ("@kernel", "@kernel(parallel=True)", "takes no options"),
         ("@kernel", "@kernels.kernel", "import the decorator by name"),

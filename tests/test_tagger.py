@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from naive import chain as naive_chain
 from naive import tagging as naive
-from toys import CASES, Sentences, answers, raw, rename, text_of, toy_sentences, trained, without_tags
+from toys import CASES, Sentences, answers, begin, raw, rename, text_of, toy_sentences, trained, without_tags
 
 from duilian import storage
 from duilian.corpus import Corpus, Layer, build, decode, with_tags
 from duilian.errors import DuilianError, ModelFileError, TaskError
+from duilian.lifting import units_of
 from duilian.methods import load
+from duilian.methods.single import ChainTagger
 from duilian.standards.registry import get as load_standard
 from duilian.tagger import SideInfo, Tagger, in_order, words_of
 
@@ -39,8 +41,6 @@ def tagger_of(name: str, task: str) -> Any:
 
 def chain_scores(tagger: Any, corpus: Corpus, sentence: int, allowed: Any = None) -> naive_chain.Scores:
     """Every labelling of a sentence under the tagger's chain."""
-    from duilian.lifting import units_of
-
     layer = corpus.layers[0] if corpus.layers else None
     units = units_of(corpus, layer, tagger.task)
     begin, end = int(units.sentences[sentence]), int(units.sentences[sentence + 1])
@@ -364,3 +364,19 @@ def test_the_toy_text_is_what_the_tests_say() -> None:
     assert [decode(raw([text]).text) for text in TEXTS] == TEXTS
     assert ["".join(words) for words, _ in NEW] == TEXTS
     assert with_tags(build([(["a"], ["b"])]).layer(), ["c"]).labels.tolist() == [-1]
+
+
+@pytest.mark.parametrize("task", ["pos", "seg"])
+def test_features_without_weights_are_no_part_of_a_model_and_missed_by_none(task: str) -> None:
+    corpus = corpus_for(task)
+    layer = corpus.layers[0] if corpus.layers else None
+    training = begin("perceptron", task, epochs=2)
+    list(training)
+    whole, tagger = training.loop.model, training.tagger
+    assert isinstance(tagger, ChainTagger)
+    kept = tagger.chain
+    assert 0 < len(kept.rows) < len(whole.rows)
+    assert len(kept.featurizer) == len(kept.rows)
+    units = units_of(corpus, layer, task)
+    scores = [chain.node(chain.features(units), 0, len(units)) for chain in (kept, whole)]
+    np.testing.assert_array_equal(*scores)

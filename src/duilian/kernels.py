@@ -1,4 +1,4 @@
-"""The two decorators that every compiled kernel wears, and the only place that imports Numba's njit.
+"""The two decorators that every compiled kernel wears; with ``vectors.py`` the only place that imports Numba.
 
 Kernels call kernels of other files. Numba's cache looks at the time stamp of the caller's file alone, so an edited
 callee would leave a stale caller behind; here the stamp is a hash over every source file that holds a kernel

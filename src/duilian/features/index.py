@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from duilian.kernels import kernel
+from duilian.vectors import prefetch
 
 SLOT = np.dtype([("key", np.uint64), ("row", np.int32), ("count", np.int32)], align=True)
+AHEAD = 16
+"""So many keys ahead a slot is asked for, so that its memory is there when its turn comes."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -28,7 +31,9 @@ def insert_all(table: Any, bits: Any, keys: Any, begin: Any, n_rows: Any, rows: 
     mask = len(table) - 1
     limit = len(table) // 2
     used = n_rows[0]
+    last = len(keys) - 1
     for k in range(begin, len(keys)):
+        prefetch(table, place(keys[min(k + AHEAD, last)], bits))
         key = keys[k]
         at = place(key, bits)
         while table[at]["count"] != 0 and table[at]["key"] != key:
@@ -83,9 +88,11 @@ def look_up(table: Any, bits: Any, keys: Any, key_offsets: Any, rows: Any, row_o
     """
     mask = len(table) - 1
     n = 0
+    last = len(keys) - 1
     row_offsets[0] = 0
     for u in range(len(key_offsets) - 1):
         for k in range(key_offsets[u], key_offsets[u + 1]):
+            prefetch(table, place(keys[min(k + AHEAD, last)], bits))
             key = keys[k]
             at = place(key, bits)
             while table[at]["count"] != 0:

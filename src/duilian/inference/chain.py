@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from duilian.kernels import fast_kernel, kernel
+from duilian.vectors import LANES, multiply
 
 
 class Runs(NamedTuple):
@@ -23,6 +24,7 @@ class Runs(NamedTuple):
     firsts:  (n_blocks,) int64, first label of a block; sizes: (n_blocks,) int64, 4 or 1 labels
     offsets: (n_blocks + 1,) int64; the ranges of block b are offsets[b]:offsets[b + 1]
     begins:  (n_ranges,) uint64; ends: (n_ranges,) uint64
+    whole:   bool, whether every label may follow every other
     """
 
     firsts: Any
@@ -30,6 +32,7 @@ class Runs(NamedTuple):
     offsets: Any
     begins: Any
     ends: Any
+    whole: Any
 
 
 def runs_of(allowed: Any) -> Runs:
@@ -56,7 +59,14 @@ def runs_of(allowed: Any) -> Runs:
         np.array([0, *counts], np.int64),
         np.array(begins, np.uint64),
         np.array(ends, np.uint64),
+        np.bool_(allowed.all()),
     )
+
+
+@kernel
+def room_for(n_labels: Any, runs: Any) -> Any:
+    """Columns that arrays of labels should have: n_labels, or a few more, all 0, so that products are fast."""
+    return -(-n_labels // LANES) * LANES if runs.whole else n_labels
 
 
 @fast_kernel
@@ -178,9 +188,11 @@ def total_of(values: Any) -> Any:
 def forward(psi: Any, n: Any, table: Any, start: Any, end: Any, runs: Any, alpha: Any, norm: Any) -> Any:
     """Scaled forward pass: alpha[t] sums to one, norm[t] is what it summed to; returns log of the sum over all paths.
 
-    psi (>= n, L), table (L, L), start (L,), end (L,) exponentials; alpha (>= n, L), norm (>= n + 1,) out
+    psi (>= n, W), table (L, W), start (W,), end (W,) exponentials; alpha (>= n, W), norm (>= n + 1,) out. W is L, or
+    more (``room_for``) with zeros behind L
     """
     n_labels = psi.shape[1]
+    real = table.shape[0]
     total = 0.0
     for t in range(n):
         now = alpha[t]
@@ -190,7 +202,10 @@ def forward(psi: Any, n: Any, table: Any, start: Any, end: Any, runs: Any, alpha
         else:
             for j in range(n_labels):
                 now[j] = 0
-            spread(table, alpha[t - 1], runs, now)
+            if runs.whole:
+                multiply(alpha[t - 1 : t, :real], table, alpha[t : t + 1])
+            else:
+                spread(table, alpha[t - 1], runs, now)
         here = psi[t]
         for j in range(n_labels):
             now[j] *= here[j]
@@ -210,34 +225,46 @@ def forward(psi: Any, n: Any, table: Any, start: Any, end: Any, runs: Any, alpha
 
 @fast_kernel
 def backward(
-    psi: Any, n: Any, turned: Any, end: Any, runs: Any, back: Any, alpha: Any, norm: Any, beta: Any, next_: Any,
-    pairs: Any, eps: Any,
+    psi: Any, n: Any, turned: Any, end: Any, runs: Any, back: Any, alpha: Any, norm: Any, beta: Any, pairs: Any,
+    eps: Any,
 ) -> None:  # fmt: skip
     """Scaled backward pass; alpha becomes the marginals, and expected transitions are added to pairs.
 
-    shapes as in ``forward``; turned (L, L) the table with rows and columns exchanged, and back its runs;
-    beta (L,), next_ (L,) scratch; pairs (L, L) in and out: the expected number of times i is
-    followed by j is pairs[i, j] * table[i, j]. Labels with a marginal of at most eps are left out of pairs.
+    shapes as in ``forward``; psi is spoilt; turned (L, W) the table with rows and columns exchanged, and back its runs;
+    beta (>= n, W) scratch; pairs (L, W) in and out: the expected number of times i is followed by j is
+    pairs[i, j] * table[i, j]. No pairs with an eps above 1; where not every label may follow every other, labels with
+    a marginal of at most eps are left out of pairs.
     """
     n_labels = psi.shape[1]
+    real = turned.shape[0]
     scale = 1 / norm[n]
-    last = alpha[n - 1]
     for j in range(n_labels):
-        beta[j] = end[j] * scale
-        last[j] *= beta[j]
+        beta[n - 1, j] = end[j] * scale
     for t in range(n - 2, -1, -1):
         scale = 1 / norm[t + 1]
-        here = psi[t + 1]
+        next_, after, before = psi[t + 1], beta[t + 1], beta[t]
         for j in range(n_labels):
-            next_[j] = beta[j] * here[j] * scale
-        now = alpha[t]
-        for j in range(n_labels):
-            beta[j] = 0
-        spread(turned, next_, back, beta)
+            next_[j] = after[j] * next_[j] * scale
+            before[j] = 0
+        if runs.whole:
+            multiply(psi[t + 1 : t + 2, :real], turned, beta[t : t + 1])
+        else:
+            spread(turned, next_, back, before)
+    if runs.whole:
+        if n > 1 and eps <= 1:
+            multiply(alpha[: n - 1, :real].T, psi[1:n], pairs)
+        for t in range(n):
+            for j in range(n_labels):
+                alpha[t, j] *= beta[t, j]
+        return
+    for j in range(n_labels):
+        alpha[n - 1, j] *= beta[n - 1, j]
+    for t in range(n - 1):
+        now, after, next_ = alpha[t], beta[t], psi[t + 1]
         for block in range(len(runs.firsts)):
             for i in range(runs.firsts[block], runs.firsts[block] + runs.sizes[block]):
                 a = now[i]
-                p = a * beta[i]
+                p = a * after[i]
                 now[i] = p
                 if p > eps:
                     out = pairs[i]

@@ -26,10 +26,10 @@ def _marginals(node: Any, sentences: Any, table: Any, turned: Any, runs: Any, ba
     for s in range(len(sentences) - 1):
         longest = max(longest, sentences[s + 1] - sentences[s])
     f = np.float32
-    psi, norm = np.empty((longest, n_labels), f), np.empty(longest + 1, f)
+    psi, norm, beta = np.empty((longest, n_labels), f), np.empty(longest + 1, f), np.empty((longest, n_labels), f)
     bits = np.empty(n_labels, np.int32)
     power = bits.view(np.float32)
-    beta, next_, ones = np.empty(n_labels, f), np.empty(n_labels, f), np.ones(n_labels, f)
+    ones = np.ones(n_labels, f)
     pairs = np.zeros((1, n_labels), f)
     for s in range(len(sentences) - 1):
         first, last = sentences[s], sentences[s + 1]
@@ -43,7 +43,7 @@ def _marginals(node: Any, sentences: Any, table: Any, turned: Any, runs: Any, ba
         if not -np.inf < log_z < np.inf:
             good[s] = False
             continue
-        backward(psi, n, turned, ones, runs, back, alpha, norm, beta, next_, pairs, f(ALL))
+        backward(psi, n, turned, ones, runs, back, alpha, norm, beta, pairs, f(ALL))
 
 
 @kernel

@@ -183,7 +183,7 @@ def train_chain(name: str, side: Side, sides: list[Side], task: str, settings: d
             if task != "pos"
             else model.names
         )
-        return ChainTagger(name, task, side.info(tags), model, {})
+        return ChainTagger(name, task, side.info(tags), model.without_idle_rows(), {})
 
     about = {"settings": settings, "seed": seed, "features": len(chain.featurizer), "entries": len(chain.rows.labels)}
     return Training(name, loop, finish, about, stamp_of(name, sides, task, settings, seed))

@@ -21,7 +21,7 @@ from duilian.inference.paths import Posteriors, n_best
 from duilian.kernels import kernel
 from duilian.lifting import Grammar, Units, grammar_of
 from duilian.models.weights import Features, Rows, score
-from duilian.ragged import Ragged
+from duilian.ragged import Ragged, offsets_of
 from duilian.tensors import check_offsets, reject, require, require_field, require_names
 
 BLOCK = 1 << 15
@@ -98,6 +98,20 @@ class Chain:
     def with_numbers(self, numbers: dict[str, NDArray[Any]]) -> Chain:
         """The same chain with the numbers of another."""
         return self.with_weights(numbers["weights"], numbers["trans"], numbers["start"], numbers["end"])
+
+    def without_idle_rows(self) -> Chain:
+        """The same chain without features whose weights are all 0, which after mistakes alone are most."""
+        rows, keys = self.rows, self.featurizer.index.keys
+        busy = np.concatenate([np.zeros(1, np.int64), np.cumsum(rows.weights != 0)])
+        kept = busy[rows.offsets[1:]] > busy[rows.offsets[:-1]]
+        entries = np.repeat(kept, np.diff(rows.offsets))
+        offsets = offsets_of(np.diff(rows.offsets)[kept]).astype(np.int32)
+        smaller = Rows(rows.n_labels, offsets, rows.labels[entries], rows.weights[entries])
+        old = self.featurizer
+        featurizer = Featurizer(
+            old.table.texts, old.unit, fold=old.fold, dictionary=old.dictionary, keys=keys[kept]
+        )  # fmt: skip
+        return replace(self, rows=smaller, featurizer=featurizer)
 
     def features(self, units: Units, guide: Any = None) -> Features:
         """Feature rows of units."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from duilian.inference.chain import backward, constrain, exponentials, exponentials64, forward
+from duilian.inference.chain import backward, constrain, exponentials, exponentials64, forward, room_for
 from duilian.kernels import fast_kernel, kernel
 from duilian.models.weights import add, score
 
@@ -47,13 +47,13 @@ def careful(
     n_labels = trans.shape[0]
     table = np.exp(trans.astype(np.float64) * scale)
     psi, wide = np.empty((n, n_labels)), np.empty((n, n_labels))
-    norm, beta, next_, sums = np.empty(n + 1), np.empty(n_labels), np.empty(n_labels), np.zeros((n_labels, n_labels))
+    norm, beta, sums = np.empty(n + 1), np.empty((n, n_labels)), np.zeros((n_labels, n_labels))
     top = exponentials64(node.astype(np.float64), n, psi)
     e_end = np.exp(end.astype(np.float64) * scale)
     log_z = top + forward(psi, n, table, np.exp(start.astype(np.float64) * scale), e_end, runs, wide, norm)
     if not -np.inf < log_z < np.inf:
         return log_z
-    backward(psi, n, table.T.copy(), e_end, runs, back, wide, norm, beta, next_, sums, 0.0)
+    backward(psi, n, table.T.copy(), e_end, runs, back, wide, norm, beta, sums, 0.0)
     for t in range(n):
         for j in range(n_labels):
             alpha[t, j] = wide[t, j]
@@ -104,15 +104,15 @@ def crf_steps(
     f = np.float32
     node = np.empty((most, n_labels), f)
     free = np.empty((longest, n_labels), f)
-    psi = np.empty((longest, n_labels), f)
-    alpha = np.empty((longest, n_labels), f)
+    width = room_for(n_labels, runs)
+    psi, alpha, beta = np.zeros((longest, width), f), np.zeros((longest, width), f), np.zeros((longest, width), f)
     norm = np.empty(longest + 1, f)
     bits = np.empty(n_labels, np.int32)
     power = bits.view(np.float32)
-    beta, next_ = np.empty(n_labels, f), np.empty(n_labels, f)
-    table, turned = np.empty((n_labels, n_labels), f), np.empty((n_labels, n_labels), f)
-    e_start, e_end = np.empty(n_labels, f), np.empty(n_labels, f)
-    pairs, all_pairs = np.empty((n_labels, n_labels), f), np.empty((n_labels, n_labels), f)
+    scaled = np.empty((1, n_labels), f)
+    table, turned = np.zeros((n_labels, width), f), np.zeros((n_labels, width), f)
+    e_start, e_end = np.zeros(width, f), np.zeros(width, f)
+    pairs, all_pairs = np.zeros((n_labels, width), f), np.zeros((n_labels, width), f)
     more, counts = np.empty((n_labels, n_labels), f), np.empty((n_labels, n_labels), f)
     g_start, g_end = np.empty(n_labels, f), np.empty(n_labels, f)
     eps = f(EPSILON)
@@ -123,8 +123,8 @@ def crf_steps(
         wide = any_beyond(trans.reshape(-1), scale) or any_beyond(start, scale) or any_beyond(end, scale)
         for i in range(n_labels):
             for j in range(n_labels):
-                next_[j] = trans[i, j] * scale
-            top = exponentials(next_.reshape(1, n_labels), 1, table[i : i + 1], bits, power)
+                scaled[0, j] = trans[i, j] * scale
+            top = exponentials(scaled, 1, table[i : i + 1], bits, power)
             for j in range(n_labels):
                 table[i, j] *= f(np.exp(top))
                 turned[j, i] = table[i, j]
@@ -166,7 +166,7 @@ def crf_steps(
                 top = exponentials(here, n, psi, bits, power)
                 log_z = forward(psi, n, table, e_start, e_end, runs, alpha, norm) + top
             if -np.inf < log_z < np.inf:
-                backward(psi, n, turned, e_end, runs, back, alpha, norm, beta, next_, pairs, eps)
+                backward(psi, n, turned, e_end, runs, back, alpha, norm, beta, pairs, eps)
                 if n > 1:  # a single unit takes no step, and 0 times a table that overflowed is not 0
                     for i in range(n_labels):
                         for j in range(n_labels):
