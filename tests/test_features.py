@@ -18,7 +18,7 @@ import duilian.features
 from duilian.corpus import build, encode
 from duilian.features import TEMPLATES, Dictionary, Featurizer, characters
 from duilian.features import dictionary as words_of_training
-from duilian.features.index import Index, place
+from duilian.features.index import Index, may_have, place
 from duilian.features.names import collisions, names_of, one_sentence, spelled
 from duilian.features.templates import CHARACTER_ATOMS, WORD_ATOMS, guided
 from duilian.lifting import Units, character_units, word_units
@@ -319,3 +319,19 @@ def test_every_atom_has_a_twin() -> None:
         templates = [f"{name}0" for name in sorted(atoms)]
         features = next(naive.features(["年"], templates, guide=[1], words={"年人"}))
         assert {str(template) for template, *_ in features} == set(templates), unit
+
+
+@given(st.sets(st.integers(0, 2**64 - 1), max_size=200), st.integers(0, 2**64 - 1))
+def test_a_sieve_never_denies_what_is_there(keys: set[int], other: int) -> None:
+    index = Index(np.array(sorted(keys), np.uint64))
+    sieve, bits = index.sieve()
+    assert all(may_have(sieve, bits, np.uint64(key)) for key in keys)
+    assert len(sieve) * 64 == 2**bits >= 16 * len(keys)
+    if not keys:
+        assert not may_have(sieve, bits, np.uint64(other))
+
+
+def test_a_sieve_denies_nearly_all_that_is_not_there() -> None:
+    keys = np.random.default_rng(1).integers(0, 2**64 - 1, size=3000, dtype=np.uint64)
+    sieve, bits = Index(np.unique(keys[:1000])).sieve()
+    assert sum(bool(may_have(sieve, bits, key)) for key in keys[1000:]) < 200

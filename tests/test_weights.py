@@ -12,7 +12,7 @@ from naive import chain as naive_chain
 from naive import weights as naive
 from problems import LearningProblem, random_problem
 
-from duilian.models.weights import add, build_rows, entry, score
+from duilian.models.weights import add, build_rows, entry, is_whole, score
 from duilian.ragged import Ragged
 
 SINGLE = 1e-5
@@ -59,6 +59,16 @@ def test_scores_are_sums_over_rows(problem: LearningProblem, scale: float) -> No
         for unit in range(begin, end):
             expected = naive.score(problem.rows[unit].tolist(), weights, problem.n_labels)
             np.testing.assert_allclose(node[unit - begin], np.array(expected) * scale, rtol=0, atol=SINGLE)
+
+
+def test_rows_that_all_hold_the_same_four_labels_are_summed_without_looking_them_up() -> None:
+    problem = random_problem(3, n_labels=4, known=0.0, full=0.01, lengths=(3, 0, 6, 2))
+    assert is_whole(problem.table.sparse(), 4)
+    weights, n = as_dictionary(problem, problem.table.weights), len(problem.rows)
+    node = np.empty((n, 4), np.float32)
+    score(problem.table.sparse(), problem.features, 0, n, np.float32(0.5), node)
+    expected = [naive.score(problem.rows[unit].tolist(), weights, 4) for unit in range(n)]
+    np.testing.assert_allclose(node, np.array(expected) * 0.5, rtol=0, atol=SINGLE)
 
 
 @given(problems)

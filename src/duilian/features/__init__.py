@@ -21,8 +21,8 @@ from duilian.ragged import Ragged, offsets_of
 
 __all__ = ["TEMPLATES", "Dictionary", "Featurizer", "TemplateTable", "parse"]
 
-BLOCK = 1 << 16
-"""Units are hashed in blocks of about this many, so that hashes never fill the memory."""
+BLOCK = 1 << 12
+"""Units are hashed in blocks of about this many, whose hashes stay in the processor's cache until they are looked up."""
 
 
 class Featurizer:
@@ -42,6 +42,7 @@ class Featurizer:
         self.table = parse(templates, unit)
         self.unit, self.fold, self.dictionary = unit, fold, dictionary
         self._words = Index(dictionary.words) if dictionary is not None else None
+        self._sieve = self._words.sieve() if self._words is not None else (np.zeros(1, np.uint64), 6)
         self.index = Index(keys)
         self.seeds = _seeds(self.table.texts)
 
@@ -84,16 +85,19 @@ class Featurizer:
         """The hashes themselves, for measuring collisions and for tests."""
         data, counts = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
         for block, offsets in self._hashes(units, guide):
-            data.append(block)
+            data.append(block.copy())
             counts.append(np.diff(offsets))
         return Ragged(np.concatenate(data), offsets_of(np.concatenate(counts)))
 
     def _hashes(self, units: Units, guide: Any, n_folds: int = 0) -> Any:
+        """Hashes and offsets of blocks of units, in arrays that the next block overwrites."""
         from duilian.features.extract import extract
 
+        out = np.empty(0, np.uint64)
         for text, starts, ends, sentences, atoms in self._blocks(units, guide, n_folds):
             size = self._most(starts, ends)
-            out = np.empty(size, np.uint64)
+            if len(out) < size:
+                out = np.empty(size, np.uint64)
             offsets = np.empty(len(starts) + 1, np.int64)
             n = extract(
                 atoms, self.table.atoms, self.table.offsets, self.table.expansions, self.seeds,
@@ -134,6 +138,7 @@ class Featurizer:
                     if self.dictionary is not None and self._words is not None:
                         dictionary_atoms(
                             text, starts, sentences, folds[begin:end], self._words.table, self._words.bits,
+                            *self._sieve,
                             self.dictionary.only, self.dictionary.longest,
                             atoms[ATOMS["begin"]], atoms[ATOMS["end"]], atoms[ATOMS["mid"]],
                         )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from duilian.features.extract import mix
-from duilian.features.index import place
+from duilian.features.index import may_have, place
 from duilian.kernels import kernel
 
 SHAPE = np.uint64(0x5851F42D4C957F2D)
@@ -71,14 +71,14 @@ def character_atoms(text: Any, classes: Any, starts: Any, sentences: Any, atoms:
 
 @kernel
 def dictionary_atoms(
-    text: Any, starts: Any, sentences: Any, folds: Any, table: Any, bits: Any, only: Any, longest: Any,
-    begin: Any, end: Any, mid: Any,
+    text: Any, starts: Any, sentences: Any, folds: Any, table: Any, bits: Any, sieve: Any, sieve_bits: Any, only: Any,
+    longest: Any, begin: Any, end: Any, mid: Any,
 ) -> None:  # fmt: skip
     """Length of the longest known word that begins, ends or goes on at each character, plus 2; 1 is none.
 
     A word that training saw in one fold alone is unknown there: the lists that training and tagging see then miss words
     about equally often. text (n,) uint32; starts (U,) int64; sentences (S + 1,) int64; folds (S,) int64, -1 for none;
-    table (2 ** bits,) SLOT of word hashes; only (n_words,) int8 the word's one fold, -1 for several;
+    table (2 ** bits,) SLOT of word hashes, and their sieve; only (n_words,) int8 the word's one fold, -1 for several;
     begin, end, mid (U,) uint64 out
     """
     mask = len(table) - 1
@@ -93,7 +93,7 @@ def dictionary_atoms(
             for v in range(u, min(u + longest, last)):
                 h = mix(h, np.uint64(text[starts[v]]))
                 length = v - u + 1
-                if length == 1:
+                if length == 1 or not may_have(sieve, sieve_bits, h):
                     continue
                 at = place(h, bits)
                 while table[at]["count"] != 0 and table[at]["key"] != h:

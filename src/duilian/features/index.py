@@ -81,6 +81,21 @@ def fill(table: Any, bits: Any, keys: Any) -> Any:
 
 
 @kernel
+def set_bits(keys: Any, bits: Any, sieve: Any) -> None:
+    """Mark every key in a sieve of 2 ** bits bits, (2 ** bits / 64,) uint64 all 0."""
+    for k in range(len(keys)):
+        at = place(keys[k], bits)
+        sieve[at >> 6] |= np.uint64(1) << np.uint64(at & 63)
+
+
+@kernel
+def may_have(sieve: Any, bits: Any, key: Any) -> Any:
+    """False if a key is surely not in the table: one look at a few bits instead of a walk over slots."""
+    at = place(key, bits)
+    return (sieve[at >> 6] >> np.uint64(at & 63)) & np.uint64(1) != 0
+
+
+@kernel
 def look_up(table: Any, bits: Any, keys: Any, key_offsets: Any, rows: Any, row_offsets: Any) -> Any:
     """Rows of the keys that the table knows, unit by unit; returns how many.
 
@@ -136,6 +151,13 @@ class Index:
         self.n_rows = np.array([len(keys)], np.int64)
         if fill(self.table, self.bits, keys) >= 0:
             raise ValueError("a feature hash stands twice in the index")
+
+    def sieve(self) -> tuple[Any, int]:
+        """What tells most keys that are not here apart from those that are, and the logarithm of its size in bits."""
+        bits = max(6, int(16 * max(len(self), 1) - 1).bit_length())
+        sieve = np.zeros(1 << (bits - 6), np.uint64)
+        set_bits(self.keys, bits, sieve)
+        return sieve, bits
 
     def __len__(self) -> int:
         return int(self.n_rows[0])
