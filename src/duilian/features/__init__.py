@@ -22,7 +22,7 @@ from duilian.ragged import Ragged, offsets_of
 __all__ = ["TEMPLATES", "Dictionary", "Featurizer", "TemplateTable", "parse"]
 
 BLOCK = 1 << 12
-"""Units are hashed in blocks of about this many, whose hashes stay in the processor's cache until they are looked up."""
+"""Units are hashed in blocks of about this many, whose hashes stay in the cache until they are looked up."""
 
 
 class Featurizer:
@@ -42,7 +42,7 @@ class Featurizer:
         self.table = parse(templates, unit)
         self.unit, self.fold, self.dictionary = unit, fold, dictionary
         self._words = Index(dictionary.words) if dictionary is not None else None
-        self._sieve = self._words.sieve() if self._words is not None else (np.zeros(1, np.uint64), 6)
+        self._sieve = self._words.sieve() if self._words is not None else None
         self.index = Index(keys)
         self.seeds = _seeds(self.table.texts)
 
@@ -135,11 +135,10 @@ class Featurizer:
                     word_atoms(text, classes, lower, starts, ends, atoms)
                 else:
                     character_atoms(text, classes, starts, sentences, atoms)
-                    if self.dictionary is not None and self._words is not None:
+                    if self.dictionary is not None and self._words is not None and self._sieve is not None:
                         dictionary_atoms(
                             text, starts, sentences, folds[begin:end], self._words.table, self._words.bits,
-                            *self._sieve,
-                            self.dictionary.only, self.dictionary.longest,
+                            self._sieve[0], self._sieve[1], self.dictionary.only, self.dictionary.longest,
                             atoms[ATOMS["begin"]], atoms[ATOMS["end"]], atoms[ATOMS["mid"]],
                         )  # fmt: skip
                 if guide is not None:
