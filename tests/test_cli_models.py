@@ -284,18 +284,43 @@ def test_inspect_shows_what_a_model_holds(run: Run, folder: Path) -> None:
 def test_the_demonstration_goes_all_the_way(
     run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts = dict.fromkeys(("all", "train", "dev"), folder / "train.txt")
+    lines = [
+        "他/r  爱/v  新/a  书/n  。/w",
+        "我/r  爱/v  北京/ns  的/u  书/n",
+        "书/n  好/a  。/w",
+        "三/m  个/q  书/n  好/a",
+    ]
+    text = "\n".join([*lines, *lines[1:], lines[0]] * 4) + "\n"
+    for part in ("train", "dev"):
+        (tmp_path / f"{part}.txt").write_text(text, encoding="utf-8")
+    parts = {"all": tmp_path / "train.txt", "train": tmp_path / "train.txt", "dev": tmp_path / "dev.txt"}
     monkeypatch.setattr(duilian.cli.demo, "get_dataset", lambda *_, **__: parts)
-    code, out, err = run("demo", "--out", tmp_path / "demo", "--quiet", "--json")
+    monkeypatch.setattr(duilian.cli.demo, "SHORT", (3, 18))
+    code, out, err = run("demo", "--out", tmp_path / "demo", "--lines", 32, "--quiet", "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
-    assert found["crf-pos"]["scores"]["accuracy"] == found["crf-pos"]["train"]["dev"]["pku"]
-    assert found["perceptron-seg"]["scores"]["ws"]["f"] == 100
-    assert found["compare"]["p_value"] <= 1
-    assert "/" in found["sample"]
-    out = run("demo", "--out", tmp_path / "demo", "--quiet")[1]
+    assert "made by rules" in found["rule_made"]
+    assert set(found["scores"]) == {"as_is", "map", "crf", "coupled", "converted"}
+    assert found["scores"]["map"]["joint"]["f"] == found["best_map"]
+    assert found["scores"]["converted"]["joint"]["f"] == 100
+    assert found["train"]["coupled"]["dev"]["rule-made"] == 100
+    assert all(0 < pair["p_value"] <= 1 for pair in found["compare"].values())
+    assert len(found["sentences"]) == duilian.cli.demo.SHOWN
+    assert all(
+        "".join(w for w, _ in one["pku"]) == "".join(w for w, _ in one["converted"]) for one in found["sentences"]
+    )
+    files = {path.name for path in (tmp_path / "demo").iterdir()}
+    assert {"rule-made-train.txt", "rule-made-converted.txt", "pku-train.txt"} <= files
+    note = (tmp_path / "demo" / "rule-made-train.txt.source.txt").read_text(encoding="utf-8")
+    assert "made by rules" in note
+    train = {
+        name: (tmp_path / "demo" / f"{name}-train.txt").read_text(encoding="utf-8") for name in ("pku", "rule-made")
+    }
+    assert [text.count("\n") for text in train.values()] == [24, 8]
+    out = run("demo", "--out", tmp_path / "demo", "--lines", 32, "--quiet")[1]
     commands = [line.split()[2] for line in out.splitlines() if line.startswith("$ duilian")]
-    assert set(commands) == {"data", "train", "evaluate", "compare"}
+    assert set(commands) == {"data", "train", "tag", "convert", "compare"}
+    assert "rule-made, converted" in out
 
 
 def test_a_damaged_model_is_a_clear_error(run: Run, folder: Path, tmp_path: Path) -> None:

@@ -133,9 +133,10 @@ TAGS = (
     Rule("noun", "Any other noun is N; nouns are n, nz, vn, an, Ng, j and s.",
          lambda s, k: s.tag(k) in NOUNS, "N", "学习/vn 好/a", "学习/N 好/AP"),
     Rule("attribute", "An adjective (a, b, z) is AT before a noun or 的.",
-         lambda s, k: s.tag(k) in ADJECTIVES and (s.tag(k + 1) in NOUNS or s.word(k + 1) == "的"), "AT",
-         "新/a 世纪/n 好/a", "新/AT 世纪/N 好/AP"),
-    Rule("predicate", "Any other adjective is AP.", lambda s, k: s.tag(k) in ADJECTIVES, "AP", "很/d 好/a", "很/DA 好/AP"),
+         lambda s, k: s.tag(k) in ADJECTIVES and (s.tag(k + 1) in NOUNS or s.word(k + 1) == "的"),
+         "AT", "新/a 世纪/n 好/a", "新/AT 世纪/N 好/AP"),
+    Rule("predicate", "Any other adjective is AP.", lambda s, k: s.tag(k) in ADJECTIVES, "AP",
+         "很/d 好/a", "很/DA 好/AP"),
     Rule("adverbial", "An adjective that modifies a verb (ad) is AV.", lambda s, k: s.tag(k) == "ad", "AV",
          "积极/ad 参加/v", "积极/AV 参加/V"),
     Rule("verb-before-verb", "A verb is VM before another verb.",
@@ -157,8 +158,8 @@ TAGS = (
          "我/r 的/u 书/n", "我/RP 的/UN 书/N"),
     Rule("person", "A name of a person that stands alone is NP.", lambda s, k: s.tag(k) in NAMES, "NP",
          "雷锋/nr 说/v", "雷锋/NP 说/V"),
-    Rule("other-name", "Names of organisations and foreign letters are NO.", lambda s, k: s.tag(k) in ("nt", "nx"), "NO",
-         "新华社/nt 说/v", "新华社/NO 说/V"),
+    Rule("other-name", "Names of organisations and foreign letters are NO.",
+         lambda s, k: s.tag(k) in ("nt", "nx"), "NO", "新华社/nt 说/v", "新华社/NO 说/V"),
     Rule("idiom", "A fixed expression that is not cut is ID.", lambda s, k: s.tag(k) in ("i", "l"), "ID",
          "实事求是/i 。/w", "实事求是/ID 。/W"),
 )  # fmt: skip
@@ -171,7 +172,7 @@ PLAIN = {
 
 
 def annotate(corpus: Corpus, layer: Layer | None = None) -> Layer:
-    """The layer of the twin, made from a layer in the PKU standard (None: the first); a word without a tag becomes X."""
+    """The twin of a layer in the PKU standard (None: the first layer). A word without a tag becomes X."""
     source = corpus.layer() if layer is None else layer
     only = Corpus(corpus.text, corpus.offsets, (source,))
     starts, ends, tags, counts = [], [], [], []
@@ -190,9 +191,8 @@ def annotate(corpus: Corpus, layer: Layer | None = None) -> Layer:
         counts.append(n)
     written: list[Label] = list(tags)
     known, labels_, sets = number_labels(written)
-    return Layer(
-        NAME, known, offsets_of(counts), np.array(starts, np.int64), np.array(ends, np.int64), labels_, sets, NAME
-    )
+    begins, stops = np.array(starts, np.int64), np.array(ends, np.int64)
+    return Layer(NAME, known, offsets_of(counts), begins, stops, labels_, sets, NAME)
 
 
 def convert(corpus: Corpus) -> Corpus:
@@ -219,9 +219,7 @@ def _pieces(s: Sentence) -> Iterator[tuple[int, int, int, str]]:
         k += 1
 
 
-def best_map(
-    corpus: Corpus, source: Layer, target: Layer, learnt: tuple[Corpus, Layer, Layer] | None = None
-) -> Layer:
+def best_map(corpus: Corpus, source: Layer, target: Layer, learnt: tuple[Corpus, Layer, Layer] | None = None) -> Layer:
     """What the best map by word and tag makes of the source: for each (word, tag) what the target most often has there.
 
     learnt: corpus, source and target that the map is learnt from, both gold; None: from what it is tried on, which no
@@ -247,13 +245,13 @@ def best_map(
     return layer_from(corpus, found, names, "segpos", None, target.name)
 
 
-def _examples(corpus: Corpus, source: Layer, target: Layer) -> tuple[tuple[str, ...], list[tuple[str, str, tuple[int, ...]]]]:
+def _examples(
+    corpus: Corpus, source: Layer, target: Layer
+) -> tuple[tuple[str, ...], list[tuple[str, str, tuple[int, ...]]]]:
     """Names of labels, and for each word of the source its text, its tag, and the target's labels of its characters."""
     labelled = label_units(corpus, target, "segpos")
     labels = labelled.labels.tolist()
-    return labelled.names, [
-        (word, tag, tuple(labels[begin:end])) for word, tag, begin, end in _words(corpus, source)
-    ]
+    return labelled.names, [(word, tag, tuple(labels[begin:end])) for word, tag, begin, end in _words(corpus, source)]
 
 
 def _words(corpus: Corpus, layer: Layer) -> Iterator[tuple[str, str, int, int]]:
@@ -262,7 +260,9 @@ def _words(corpus: Corpus, layer: Layer) -> Iterator[tuple[str, str, int, int]]:
     begins: NDArray[np.int64] = np.searchsorted(units.starts, layer.starts)
     ends: NDArray[np.int64] = np.searchsorted(units.starts, layer.ends)
     only = Corpus(corpus.text, corpus.offsets, (layer,))
-    flat = ((w, t) for words, tags in zip(only.words(), only.tags(), strict=True) for w, t in zip(words, tags, strict=True))
+    flat = (
+        (w, t) for words, tags in zip(only.words(), only.tags(), strict=True) for w, t in zip(words, tags, strict=True)
+    )
     for (word, tag), begin, end in zip(flat, begins.tolist(), ends.tolist(), strict=True):
         if end > begin:
             yield word, tag if isinstance(tag, str) else "", begin, end
