@@ -26,7 +26,7 @@ LAYERS = (
     ("models",),
     ("training",),
     ("tagger",),
-    ("methods",),
+    ("methods", "induction"),
     ("estimator",),
     ("benchmarks", "report"),
     ("studies",),

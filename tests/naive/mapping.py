@@ -1,4 +1,4 @@
-"""Twins of duilian/mapping.py: relations as sets of tuples of names."""
+"""Twins of duilian/mapping: relations as sets of tuples of names."""
 
 from __future__ import annotations
 
@@ -60,3 +60,26 @@ def lift(relation: Relation, labels: Sequence[Sequence[str]], mode: str) -> Rela
         if tuple(label[2:] for label in bundle) in relation
         and all((a[0], b[0]) in meet for a, b in itertools.combinations(bundle, 2))
     }
+
+
+def overlaps(spans: list[list[tuple[int, int]]]) -> set[tuple[int, ...]]:
+    """Bundles of words, one of each list of spans, that have a character in common."""
+    found = set()
+    for bundle in itertools.product(*(range(len(side)) for side in spans)):
+        chosen = [set(range(*side[k])) for side, k in zip(spans, bundle, strict=True)]
+        if set.intersection(*chosen):
+            found.add(bundle)
+    return found
+
+
+def common_words(corpora: list[list[tuple[str, str]]], share: float) -> dict[tuple[str, ...], int]:
+    """Bundles of usual tags of the words that all corpora have, by the number of such words."""
+    found: dict[tuple[str, ...], int] = {}
+    for word in set.intersection(*({word for word, _ in corpus} for corpus in corpora)):
+        usual = []
+        for corpus in corpora:
+            tags = [tag for one, tag in corpus if one == word]
+            usual.append({tag for tag in tags if tags.count(tag) / len(tags) >= share - 1e-12})
+        for bundle in itertools.product(*usual):
+            found[bundle] = found.get(bundle, 0) + 1
+    return found

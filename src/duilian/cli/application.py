@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import duilian
-from duilian.cli import bench, compare, convert, data, demo, evaluate, inspect, tag, train
+from duilian.cli import bench, compare, convert, data, demo, evaluate, inspect, mapping, tag, train
 
 app = typer.Typer(
     name="duilian",
@@ -28,6 +28,7 @@ app.command("tag")(tag.command)
 app.command("convert")(convert.command)
 app.command("evaluate")(evaluate.command)
 app.command("compare")(compare.command)
+app.add_typer(mapping.app, name="mapping")
 app.command("bench")(bench.command)
 
 
