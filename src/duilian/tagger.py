@@ -68,12 +68,13 @@ class Tagger:
 
     def convert(
         self, corpus: Corpus, source: str, target: str, layer: str | None = None, *, confidence: bool = False,
+        keep: str | None = None,
     ) -> Corpus:  # fmt: skip
         """The corpus with the layer, annotated to the standard ``source``, replaced by one to the standard ``target``.
 
         The given annotation is gold: nothing else than what it allows is answered. Tags that the source side of the
-        model does not know leave their units free (``unknown_source_tags`` counts them). Labels that a layer called
-        ``target`` has already are kept.
+        model does not know leave their units free (``unknown_source_tags`` counts them). Labels of the target standard
+        that the layer ``keep`` has already are kept; without a name that is a layer called ``target``, if there is one.
         """
         one, other = self.side(source), self.side(target)
         if one.name == other.name:
@@ -81,10 +82,20 @@ class Tagger:
         found = next((each for each in corpus.layers if layer is None or each.name == layer), None)
         if found is None or found.name == "chunks":
             raise TaskError("converting needs annotated words, and the input is raw text: use tag.")
-        given = next((each for each in corpus.layers if each.name == target and each is not found), None)
+        given = self.kept_layer(corpus, found, target, keep)
         new = self.convert_layer(corpus, found, one, other, given=given, confidence=confidence)
         standard = other.standard.name if other.standard else None
         return corpus.with_layer(replace(new, name=found.name, standard=standard))
+
+    def kept_layer(self, corpus: Corpus, layer: Layer, target: str, keep: str | None = None) -> Layer | None:
+        """The layer whose labels a conversion of another layer keeps: ``keep``, or one called as the target side."""
+        given = next((each for each in corpus.layers if each.name == (keep or target) and each is not layer), None)
+        if keep is not None and given is None:
+            names = ", ".join(each.name for each in corpus.layers if each is not layer) or "none"
+            raise TaskError(
+                f"there is no layer {keep!r} whose labels could be kept; beside {layer.name} there are {names}."
+            )
+        return given
 
     def unknown_source_tags(self, layer: Layer, source: str) -> dict[str, int]:
         """The tags of a layer that the source side does not know, and how many words have each."""
@@ -105,7 +116,7 @@ class Tagger:
         raise TaskError(f"{self.method} does not convert: it answers in one standard and reads no other.")
 
     def convert_n_best(
-        self, corpus: Corpus, layer: Layer, source: SideInfo, target: SideInfo, k: int
+        self, corpus: Corpus, layer: Layer, source: SideInfo, target: SideInfo, k: int, *, given: Layer | None = None
     ) -> list[list[tuple[Layer, float]]]:
         """What a method may implement: the k best conversions of each sentence with their probabilities."""
         raise TaskError(f"{self.method} has no n-best list of conversions")

@@ -150,11 +150,11 @@ class CoupledTagger(Tagger):
         return self._answer(corpus, layer, units, target, known, confidence, self.choices)
 
     def convert_n_best(
-        self, corpus: Corpus, layer: Layer, source: SideInfo, target: SideInfo, k: int
+        self, corpus: Corpus, layer: Layer, source: SideInfo, target: SideInfo, k: int, *, given: Layer | None = None
     ) -> list[list[tuple[Layer, float]]]:
         """The k best conversions of each sentence; paths that differ on other sides alone count as one."""
         units = units_of(corpus, layer, self.task)
-        known = self._known(corpus, layer, units, source, target, None)
+        known = self._known(corpus, layer, units, source, target, given)
         return self._several(corpus, layer, target, k, known)
 
     def n_best(self, corpus: Corpus, side: str | None, layer: str | None, k: int) -> list[list[tuple[Layer, float]]]:
