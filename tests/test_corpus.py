@@ -131,7 +131,10 @@ def test_confidences_are_selected_and_joined_with_their_units() -> None:
     found = concatenate([one, two]).layer().confidence
     assert found is not None
     assert found.tolist() == [0.5, 0.25, 0.75, 1.0]
-    assert concatenate([one, corpus_of([[("e", "x")]])]).layer().confidence is None
+    found = concatenate([one, corpus_of([[("e", "x")]])]).layer().confidence
+    assert found is not None
+    np.testing.assert_array_equal(found, np.array([0.5, 0.25, 0.75, np.nan], np.float32))
+    assert concatenate([corpus_of([[("e", "x")]])] * 2).layer().confidence is None
 
 
 def test_arrays_are_frozen() -> None:

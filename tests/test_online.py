@@ -26,8 +26,9 @@ class Pass:
     """One pass over a problem, on copies of its weights."""
 
     def __init__(
-        self, problem: LearningProblem, c: float = 0.0, by_errors: bool = False, order: Any = None, now: int = 1
-    ) -> None:
+        self, problem: LearningProblem, c: float = 0.0, by_errors: bool = False, order: Any = None, now: int = 1,
+        gains: Any = (),
+    ) -> None:  # fmt: skip
         self.weights = problem.table.weights.copy()
         self.sums = np.zeros_like(self.weights)
         self.table = np.concatenate([problem.trans.reshape(-1), problem.start, problem.end])
@@ -36,7 +37,7 @@ class Pass:
         self.wrong = online_pass(
             problem.table.sparse(self.weights), self.sums, self.table, self.table_sums, problem.runs, problem.features,
             problem.labels, problem.sets.data, problem.sets.offsets, problem.sentences, order.astype(np.int64), now, c,
-            by_errors,
+            by_errors, np.array(gains, np.float32),
         )  # fmt: skip
         self.after = self._named(problem, self.weights, self.table)
         n = np.float32(now + len(order))
@@ -105,6 +106,27 @@ def test_a_pass_of_pa(seed: int, n_labels: int, holes: float, known: float, c: f
     found = Pass(problem, c, by_errors, order=order)
     assert_close(found.after, weights, SINGLE)
     assert_close(found.average, naive.average(history), SINGLE)
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 0.3, 10.0]), st.sampled_from([0.0, 0.6, 1.0]))
+def test_sentences_that_count_more_or_less(seed: int, c: float, known: float) -> None:
+    """A perceptron's step is as long as the sentence counts; PA minimises |w' - w|^2 / 2 + gain C loss."""
+    problem = random_problem(seed, known=known, whole=c == 0, lengths=(3, 0, 1, 2))
+    order, gains = [2, 1, 0, 3], [0.5, 1.0, 0.25, 2.0]
+    sentences = problem.naive_sentences()
+    weights = before(problem)
+    history = [weights]
+    for k in order:
+        if sentences[k].rows and c > 0:
+            mistake = naive.pa_mistake(sentences[k], weights, problem.n_labels, False)
+            weights = naive.step(weights, mistake.change, mistake.tau(gains[k] * c))
+        elif sentences[k].rows:
+            weights = naive.step(weights, naive.perceptron_update(sentences[k], weights, problem.n_labels), gains[k])
+        history.append(weights)
+    found = Pass(problem, c, order=order, gains=gains)
+    assert_close(found.after, weights, SINGLE)
+    assert_close(found.average, naive.average(history), SINGLE)
+    assert Pass(problem, c, gains=[1.0] * 4).after == Pass(problem, c).after
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.01, 0.3, 10.0]))

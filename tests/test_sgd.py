@@ -25,7 +25,7 @@ class Walk:
 
     def __init__(
         self, problem: LearningProblem, *, eta: float = 0.5, decay: float = 0.0, batch: int = 9, scale: float = 1.0,
-        taken: int = 0, order: Any = None, rates: Any = None, table_rate: float = 1.0,
+        taken: int = 0, order: Any = None, rates: Any = None, table_rate: float = 1.0, gains: Any = (),
     ) -> None:  # fmt: skip
         self.weights = problem.table.weights.copy()
         self.trans, self.start, self.end = problem.trans.copy(), problem.start.copy(), problem.end.copy()
@@ -36,7 +36,7 @@ class Walk:
             problem.table.sparse(self.weights), self.trans, self.start, self.end, problem.runs,
             runs_of((problem.trans > -np.inf).T), problem.features,
             problem.labels, problem.sets.data, problem.sets.offsets, problem.sentences, order.astype(np.int64), batch,
-            self.steps, eta, decay, rates, table_rate,
+            self.steps, eta, decay, rates, table_rate, np.array(gains, np.float32),
         )  # fmt: skip
         self.after = _scaled(problem.naive_weights(*self.parts()), float(self.steps.scale[0]))
 
@@ -105,6 +105,28 @@ def test_rates_scale_the_step_of_each_row_and_of_the_tables(seed: int, n_labels:
         own = float(rates[int(name[1])]) if name[0] == "row" else table_rate
         expected[name] = (1 - eta * decay) * weight + eta * own * slopes[name]
     assert_close(walk.after, expected)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0.0, 0.5, 1.0]))
+def test_a_sentence_counts_as_much_as_its_gain(seed: int, n_labels: int, known: float) -> None:
+    """The objective is the sum of log-likelihoods times gains; the L2 term is what it was."""
+    problem = random_problem(seed, n_labels=n_labels, known=known)
+    gains = np.random.default_rng(seed).choice([0.0, 0.25, 1.0, 2.0], len(problem.sentences) - 1).astype(np.float32)
+    eta, decay, start = 0.5, 0.2, before(problem)
+    walk = Walk(problem, eta=eta, decay=decay, gains=gains)
+    expected = {name: (1 - eta * decay) * weight for name, weight in start.items()}
+    total = 0.0
+    for sentence, gain in zip(problem.naive_sentences(), gains.tolist(), strict=True):
+        if sentence.rows and naive.all_scores(sentence, start, n_labels, constrained=True):
+            total += gain * naive.log_likelihood(sentence, start, n_labels)
+            for name, slope in naive.gradient([sentence], start, n_labels, 0.0).items():
+                expected[name] += eta * gain * slope
+    assert_close(walk.after, expected)
+    assert walk.total == pytest.approx(total, rel=SINGLE, abs=10 * SINGLE)
+    even = Walk(problem, eta=eta, decay=decay, gains=np.ones(len(gains)))
+    plain = Walk(problem, eta=eta, decay=decay)
+    for one, other in zip(even.parts(), plain.parts(), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3])

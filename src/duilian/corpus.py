@@ -36,7 +36,7 @@ class Layer:
     ends:       (n_units,) int64, index behind its last code point
     labels:     (n_units,) int32; >= 0 a tag, -1 unknown, -2 - k the allowed labels sets[k]
     sets:       Ragged of int32 tag numbers
-    confidence: (n_units,) float32, probability of each label, or None
+    confidence: (n_units,) float32, probability of each label, NaN where it is not known; or None
     """
 
     name: str
@@ -206,8 +206,14 @@ def concatenate(corpora: Sequence[Corpus]) -> Corpus:
             parts = [with_tags(part, tags) for part in parts]
         counts = np.cumsum([0] + [len(part.sets) for part in parts])
         confidence = None
-        if all(part.confidence is not None for part in parts):
-            confidence = np.concatenate([part.confidence for part in parts if part.confidence is not None])
+        if any(part.confidence is not None for part in parts):
+            nothing = (np.full(len(part), np.nan, np.float32) for part in parts)
+            confidence = np.concatenate(
+                [
+                    none if part.confidence is None else part.confidence
+                    for part, none in zip(parts, nothing, strict=True)
+                ]
+            )
         layers.append(
             Layer(
                 name=first.name,

@@ -175,6 +175,8 @@ def stamp_of(method: str, sides: Sequence[Side], task: str, settings: Mapping[st
                 sentences = corpus.text, corpus.offsets, layer.offsets
                 for array in (*sentences, layer.starts, layer.ends, layer.labels, layer.sets.data, layer.sets.offsets):
                     digest.update(np.ascontiguousarray(array).tobytes())
+                if layer.confidence is not None:
+                    digest.update(layer.confidence.tobytes())
     return digest.hexdigest()
 
 

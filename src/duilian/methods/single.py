@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duilian.corpus import Corpus, Layer
+from duilian.errors import DataError
 from duilian.features import TEMPLATES, Featurizer
 from duilian.features.dictionary import build as build_dictionary
 from duilian.lifting import (
@@ -31,6 +32,7 @@ from duilian.settings import Setting
 from duilian.standards.schemes import parse_labels, scheme, words_of
 from duilian.tagger import SideInfo, Tagger, read_sides
 from duilian.tensors import Header, require_field
+from duilian.training import doubt
 from duilian.training.data import TrainingData, cut_at
 from duilian.training.learners import CrfLearner, Learner, OnlineLearner
 from duilian.training.loop import Loop
@@ -53,13 +55,18 @@ SHARED = (
 )
 CRF = (
     *SHARED,
+    *doubt.SETTINGS,
     Setting("batch", 5, "sentences in a step", low=1),
     Setting("c2", 0.01, "weight of the L2 term", low=0),
     Setting("common", 10.0, "occurrences above which the step of a feature shrinks", low=1e-6),
     Setting("eta", 0.0, "learning rate; 0 calibrates it on a sample", low=0),
     Setting("dropout", 0.3, "share of features left out at random while training", low=0, high=0.9),
 )
-PERCEPTRON = (*SHARED, Setting("dropout", 0.2, "share of features left out at random while training", low=0, high=0.9))
+PERCEPTRON = (
+    *SHARED,
+    *doubt.SETTINGS,
+    Setting("dropout", 0.2, "share of features left out at random while training", low=0, high=0.9),
+)
 PA = (
     *PERCEPTRON,
     Setting("C", 0.1, "aggressiveness: no step is longer", low=1e-6),
@@ -111,14 +118,30 @@ def make_learner(chain: Chain, data: TrainingData, settings: dict[str, Any], see
 
 def prepare(side: Side, task: str, settings: dict[str, Any]) -> tuple[Chain, TrainingData]:
     """Labels, features and an empty chain for one side."""
+    side = without_doubtful(side, settings)
     gold = side.gold
     labelled = label_units(side.corpus, gold, task, settings["scheme"])
+    sure = doubt.of_units(side.corpus, gold, task)
+    if settings.get("unsure") == "label":
+        labelled = doubt.forget(labelled, sure, settings["sure"])
     lines = template_lines(settings["templates"], task)
     featurizer = make_featurizer(lines, task, settings, word_units(side.corpus, gold) if task != "pos" else None)
     (rows,) = featurizer.fit([labelled.units], cutoff=settings["cutoff"])
     chain = empty_chain(labelled, rows, featurizer, task, settings)
     begins = may_begin(labelled, grammar_of(chain.names, task, settings["scheme"]).starts)
-    return chain, TrainingData.of(labelled, rows, cut_at(labelled.units, settings["split"], begins))
+    cuts = cut_at(labelled.units, settings["split"], begins)
+    gains = doubt.means(sure, cuts) if settings.get("weigh") else np.zeros(0, np.float32)
+    return chain, TrainingData.of(labelled, rows, cuts, gains)
+
+
+def without_doubtful(side: Side, settings: dict[str, Any]) -> Side:
+    """The side without the sentences that ``unsure=sentence`` leaves out."""
+    if settings.get("unsure") != "sentence":
+        return side
+    kept = doubt.trusted(side.gold, settings["sure"])
+    if not kept.any():
+        raise DataError(f"side {side.name}: no sentence has a mean confidence of {settings['sure']:g}: lower sure=.")
+    return replace(side, corpus=side.corpus.select(kept))
 
 
 def may_begin(labelled: Labelled, starts: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,24 +13,31 @@ from duilian.lifting import Labelled, Units
 from duilian.models.weights import Features
 from duilian.ragged import Ragged
 
+_NONE = np.zeros(0, np.float32)
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
     """What a learner walks over.
 
     features:  rows of each unit; labels (U,) int32 and sets as in a Layer; sentences (S + 1,) int64 into the units
+    gains:     (S,) float32, how much each sentence counts; empty where all count 1
     """
 
     features: Features
     labels: NDArray[np.int32]
     sets: Ragged
     sentences: NDArray[np.int64]
+    gains: NDArray[np.float32] = field(default_factory=lambda: _NONE)
 
     @classmethod
-    def of(cls, labelled: Labelled, rows: Ragged, sentences: NDArray[np.int64] | None = None) -> TrainingData:
+    def of(
+        cls, labelled: Labelled, rows: Ragged, sentences: NDArray[np.int64] | None = None,
+        gains: NDArray[np.float32] = _NONE,
+    ) -> TrainingData:  # fmt: skip
         """Labelled units with their feature rows; sentences as they are, or other cuts."""
         cuts = labelled.units.sentences if sentences is None else sentences
-        return cls(Features(rows.data, rows.offsets), labelled.labels, labelled.sets, cuts)
+        return cls(Features(rows.data, rows.offsets), labelled.labels, labelled.sets, cuts, gains)
 
     def __len__(self) -> int:
         return len(self.sentences) - 1

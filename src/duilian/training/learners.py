@@ -69,7 +69,7 @@ class CrfLearner:
             crf_steps(
                 self.chain.rows.sparse(weights), trans, start, end, self.chain.runs, self.back, features, data.labels,
                 data.sets.data, data.sets.offsets, data.sentences, order, self.settings["batch"], steps, eta,
-                self.decay, self.rates, self.table_rate,
+                self.decay, self.rates, self.table_rate, data.gains,
             )
         )  # fmt: skip
 
@@ -200,7 +200,7 @@ class OnlineLearner:
         wrong = online_pass(
             self.chain.rows.sparse(self.weights), self.sums, self.table, self.table_sums, self.chain.runs, features,
             data.labels, data.sets.data, data.sets.offsets, data.sentences, order, int(self.now[0]),
-            settings.get("C", 0.0), settings.get("margin") == "errors",
+            settings.get("C", 0.0), settings.get("margin") == "errors", data.gains,
         )  # fmt: skip
         return int(wrong)
 

@@ -4,9 +4,9 @@
     PA-I        w += tau (Phi(x, gold) - Phi(x, wrong)), wrong the best wrong sequence,
                 tau = min(C, max(0, 1 - margin) / |e|^2)                      qiu2013 Eq. 11-15, Crammer et al. 2006
 
-Where labels are partly known, gold is the best sequence among those allowed, and a sequence is wrong if some label is
-not allowed. The average over all steps is kept as
-w - sums / n: each change also goes into sums, times the step it came at.
+A sentence that counts g times as much takes a step of g, and of at most g C. Where labels are partly known, gold is
+the best sequence among those allowed, and a sequence is wrong if some label is not allowed. The average over all steps
+is kept as w - sums / n: each change also goes into sums, times the step it came at.
 """
 
 from __future__ import annotations
@@ -76,13 +76,14 @@ def squared_norm(numbers: Any, signs: Any, n: Any) -> Any:
 @kernel
 def online_pass(
     sparse: Any, sums: Any, table: Any, table_sums: Any, runs: Any, features: Any, labels: Any, set_data: Any,
-    set_offsets: Any, sentences: Any, order: Any, now: Any, aggressiveness: Any, by_errors: Any,
+    set_offsets: Any, sentences: Any, order: Any, now: Any, aggressiveness: Any, by_errors: Any, gains: Any,
 ) -> Any:  # fmt: skip
     """One pass over sentences in the given order; returns how many units were wrong.
 
     sparse: Sparse and sums (n_entries,) float32; table (L * L + 2 * L,) float32: transitions, starts, ends, -inf where
     the grammar forbids, and its sums; labels (U,) int32 as in ``constrain``; now: number of the first step, from 1;
-    aggressiveness: C of PA-I, or 0 for the perceptron; by_errors: the margin asked for is the number of wrong labels
+    aggressiveness: C of PA-I, or 0 for the perceptron; by_errors: the margin asked for is the number of wrong labels;
+    gains (S,) float32: how much each sentence counts, or () where all count 1
     """
     n_labels = np.int64(np.sqrt(len(table) + 1.0)) - 1
     square = n_labels * n_labels
@@ -123,7 +124,8 @@ def online_pass(
                 goal += trans[gold[t - 1], gold[t]]
         if goal == -np.inf:  # labels that the grammar forbids: nothing to learn
             continue
-        step = np.float32(1)
+        gain = gains[order[k]] if len(gains) else np.float32(1)
+        step = gain
         if aggressiveness > 0:
             high = best_wrong(node, n, trans, start, end, runs, gold, allowed, best, rest, path)
             if high == -np.inf:
@@ -141,7 +143,7 @@ def online_pass(
             norm = squared_norm(entries, signs, n_entries) + squared_norm(codes, ways, n_codes)
             if norm == 0:
                 continue
-            step = np.float32(min(aggressiveness, loss / norm))
+            step = np.float32(min(gain * aggressiveness, loss / norm))
         else:
             viterbi(node, n, trans, start, end, runs, best, path)
             errors = 0

@@ -1,12 +1,13 @@
 """Stochastic gradient descent for the chain CRF: log-likelihood with L2, mini-batches, averaged weights.
 
-    L = sum_s log Z(allowed_s) - log Z(all_s) - (c2 / 2) |w|^2       gradient E_allowed[f] - E[f]       (li2015 Eq. 4-6)
+    L = sum_s g_s (log Z(allowed_s) - log Z(all_s)) - (c2 / 2) |w|^2    gradient E_allowed[f] - E[f]  (li2015 Eq. 4-6)
 
-A sentence whose labels are all known is the case of one allowed sequence. The L2 term shrinks a scalar beside the
-weights, so that a step touches only the rows of its batch; the rate is eta / (1 + eta * lambda * steps), with
-lambda = c2 / N, as in CRFsuite's l2sgd, and eta is calibrated on a sample unless it is given. A row's step is divided
-by the square root of how often its feature occurs (``learners.row_rates``): a feature that is there at every unit sums
-up a batch of gradients, and without this the rate that it bears is too small for all others.
+g_s is 1 unless sentences are weighed (``training/doubt.py``). A sentence whose labels are all known is the case of one
+allowed sequence. The L2 term shrinks a scalar beside the weights, so that a step touches only the rows of its batch;
+the rate is eta / (1 + eta * lambda * steps), with lambda = c2 / N, as in CRFsuite's l2sgd, and eta is calibrated on a
+sample unless it is given. A row's step is divided by the square root of how often its feature occurs
+(``learners.row_rates``): a feature that is there at every unit sums up a batch of gradients, and without this the rate
+that it bears is too small for all others.
 """
 
 from __future__ import annotations
@@ -91,13 +92,14 @@ def longest_of(sentences: Any, order: Any, batch: Any) -> Any:
 def crf_steps(
     sparse: Any, trans: Any, start: Any, end: Any, runs: Any, back: Any, features: Any, labels: Any, set_data: Any,
     set_offsets: Any, sentences: Any, order: Any, batch: Any, steps: Any, eta: Any, decay: Any, rates: Any,
-    table_rate: Any,
+    table_rate: Any, gains: Any,
 ) -> Any:  # fmt: skip
     """Walk sentences in the given order, a step for each batch; returns the sum of their log-likelihoods.
 
     sparse: Sparse; features: Features; labels (U,) int32 as in ``inference.chain.constrain``; order (n,) int64;
     trans (L, L), start, end (L,) float32 with -inf where the grammar forbids; steps: Steps; decay: lambda;
-    rates (n_rows,) float32 and table_rate: what the step is multiplied by for a feature's row, and for the tables
+    rates (n_rows,) float32 and table_rate: what the step is multiplied by for a feature's row, and for the tables;
+    gains (S,) float32: how much each sentence's log-likelihood counts, or () where all count 1
     """
     n_labels = trans.shape[0]
     longest, most = longest_of(sentences, order, batch)
@@ -116,7 +118,7 @@ def crf_steps(
     more, counts = np.empty((n_labels, n_labels), f), np.empty((n_labels, n_labels), f)
     g_start, g_end = np.empty(n_labels, f), np.empty(n_labels, f)
     eps = f(EPSILON)
-    total = 0.0
+    total: Any = 0.0
     for b in range(0, len(order), batch):
         stop = min(b + batch, len(order))
         scale = f(steps.scale[0])
@@ -141,6 +143,7 @@ def crf_steps(
             n = last - first
             if n == 0:
                 continue
+            gain = gains[order[k]] if len(gains) else f(1)
             here = node[at : at + n]
             at += n
             score(sparse, features, first, last, scale, here)
@@ -179,12 +182,12 @@ def crf_steps(
                 continue
             for t in range(n):
                 for j in range(n_labels):
-                    here[t, j] = -alpha[t, j]
+                    here[t, j] = -gain * alpha[t, j]
             if known:
                 for t in range(n):
-                    here[t, labels[first + t]] += 1
+                    here[t, labels[first + t]] += gain
                 for t in range(n - 1):
-                    counts[labels[first + t], labels[first + t + 1]] += 1
+                    counts[labels[first + t], labels[first + t + 1]] += gain
             else:
                 constrain(free, first, last, labels, set_data, set_offsets)
                 more[:] = 0
@@ -192,12 +195,12 @@ def crf_steps(
                 if not -np.inf < goal < np.inf:
                     here[:] = 0
                     continue
-                counts += more
+                counts += gain * more
                 for t in range(n):
                     for j in range(n_labels):
-                        here[t, j] += alpha[t, j]
-            all_pairs += pairs
-            total += goal - log_z
+                        here[t, j] += gain * alpha[t, j]
+            all_pairs += gain * pairs
+            total += gain * (goal - log_z)
             for j in range(n_labels):
                 g_start[j] += here[0, j]
                 g_end[j] += here[n - 1, j]
