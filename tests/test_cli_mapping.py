@@ -149,3 +149,16 @@ def test_examples_of_a_file_from_text_that_has_both_sides(run: Run, folder: Path
     assert code == 0, err
     assert "[" in out
     assert run("mapping", "show", rules, "--in", folder / "one.txt")[0] == 2
+
+
+def test_three_sides(run: Run, folder: Path, tmp_path: Path) -> None:
+    rules, pair = tmp_path / "a.rules", tmp_path / "b.rules"
+    three = [*sides(folder), "--side", f"three={folder / 'two.txt'}"]
+    assert run("mapping", "words", *three, "-o", rules)[0] == 0
+    assert "PN | r | PN  # 2" in rules.read_text(encoding="utf-8")
+    code, out, _ = run("mapping", "show", rules)
+    assert code == 0
+    assert "across" not in out
+    assert run("mapping", "show", rules, "--picture", tmp_path / "a.svg")[0] == 2
+    assert run("mapping", "export", rules, "--only", "three,one", "-o", pair)[0] == 0
+    assert "three down, one across" in run("mapping", "show", pair)[1]
