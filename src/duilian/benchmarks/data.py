@@ -6,6 +6,7 @@ The test part is never touched: speed needs no gold.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,8 @@ class Sizes:
     """How much is measured.
 
     train, joint: sentences for words, and for characters with joint labels; words, characters: of the files to tag
+    pair_epochs, pair_sample: of trainings on two corpora, and sentences of each in a walk of the complete space;
+    pair_lines: lines that such models tag
     epochs: timed, behind one that is not; file_epochs: of a training from file to file; repeats: of whole commands
     """
 
@@ -38,11 +41,38 @@ class Sizes:
     file_epochs: int = 10
     model_epochs: int = 3
     repeats: int = 3
+    pair_epochs: int = 3
+    pair_sample: int = 500
+    pair_lines: int = 6_000
 
 
 FULL = Sizes()
-QUICK = Sizes(train=300, joint=100, words=3_000, characters=10_000, epochs=1, file_epochs=2, model_epochs=1, repeats=1)
-TINY = Sizes(train=20, joint=20, words=100, characters=200, epochs=1, file_epochs=1, model_epochs=1, repeats=1)
+QUICK = Sizes(
+    train=300,
+    joint=100,
+    words=3_000,
+    characters=10_000,
+    epochs=1,
+    file_epochs=2,
+    model_epochs=1,
+    repeats=1,
+    pair_epochs=1,
+    pair_sample=30,
+    pair_lines=30,
+)
+TINY = Sizes(
+    train=20,
+    joint=20,
+    words=100,
+    characters=200,
+    epochs=1,
+    file_epochs=1,
+    model_epochs=1,
+    repeats=1,
+    pair_epochs=1,
+    pair_sample=5,
+    pair_lines=5,
+)
 
 
 class Bench:
@@ -113,6 +143,20 @@ class Bench:
             "--format", "slash", "--set", f"epochs={epochs}", "--quiet", "--json", "-o", output,
         )  # fmt: skip
         return output, child
+
+    def pair(self) -> tuple[str, str]:
+        """Training files of two standards, FILE or FILE#LAYER: zh_ud where DUILIAN_DATA has it, or a twin by rules."""
+        other = Path(os.environ.get("DUILIAN_DATA", ".")) / "zh_ud" / "zh_ud-train.conllu"
+        if self.sizes is FULL and "DUILIAN_DATA" in os.environ and other.is_file():
+            return f"{other}#xpos", str(self.file("train.txt"))
+        from duilian import formats
+        from duilian.datasets import twin
+
+        path = self.folder / "twin.txt"
+        if not path.exists():
+            corpus = self.sentences(max(2, len(self.parts[0]) // 4))
+            formats.write(path, twin.convert(corpus), "slash")
+        return str(path), str(self.file("train.txt"))
 
     def model(self, method: str, task: str) -> Path:
         """A model of the training file: the newest that there is, else one of a few epochs."""

@@ -23,6 +23,7 @@ from duilian.inference.lattice import Lattice, allowed_pairs, room_for_token, wr
 from duilian.lifting import Labelled, Units, grammar_of, label_units, units_of, word_units
 from duilian.methods.base import Method, Side, Training, dev_score, stamp_of
 from duilian.methods.coupled_pruning import LEARNING, Folds, best_labels, keep_for_training, train_chains
+from duilian.methods.coupled_start import begin_with_associations
 from duilian.methods.coupled_tagger import Choices, CoupledTagger, Labeller, layer_of
 from duilian.methods.single import SHARED, make_featurizer, may_begin, template_lines
 from duilian.models.candidates import Candidates, Given, Pruner, allowed_bundles, mapped_lattice
@@ -40,13 +41,17 @@ from duilian.training.data import cut_at
 from duilian.training.loop import Loop
 from duilian.training.parts import Parts, lay_out, put_together
 
+MOST_DROPOUT = 0.99
 BIAS = "bias"
 """A template that is always added: its joint weights say which labels go together, whatever the word."""
+START = 1.4
+"""What the weights of single models are multiplied by where a coupled model starts from them."""
 
 _KEPT = ("epochs", "patience", "templates", "cutoff", "fold", "full", "hide", "rare", "split", "scheme")
 SETTINGS = (
     *(setting for setting in SHARED if setting.name in _KEPT),
-    Setting("dropout", 0.3, "share of features left out at random while training", low=0, high=0.9),
+    Setting("dropout", 0.3, "share of joint features left out at random while training", low=0, high=0.9),
+    Setting("side_dropout", ("0.95",), "the same of separate features; for each side, as in 0.9,0.6"),
     Setting("batch", 30, "sentences in a step", low=1),
     Setting("c2", 0.01, "weight of the L2 term", low=0),
     Setting("common", 10.0, "occurrences above which the step of a feature shrinks", low=1e-6),
@@ -66,6 +71,10 @@ SETTINGS = (
     Setting(
         "start", "models", "separate features begin with the weights of the models that pruning asks, or with zeros",
         choices=("models", "zeros"),
+    ),
+    Setting(
+        "associations", 1.0, "weights of bundles begin with so many times the logarithm of how much likelier than by "
+        "chance their labels meet", low=0,
     ),
     Setting("mapping", "complete", "complete, automatic, or a rule file"),
     Setting("least", 1, "an automatic mapping has the bundles seen at least so often", low=1),
@@ -99,16 +108,18 @@ def start(sides: list[Side], task: str, settings: dict[str, Any], seed: int) -> 
 
 def _check(sides: Sequence[Side], task: str, settings: dict[str, Any]) -> None:
     names = [side.name for side in sides]
-    for name, low in (("r", 1), ("lambda", 0), ("sample", 0)):
+    for name, low in (("r", 1), ("lambda", 0), ("sample", 0), ("side_dropout", 0)):
         values = settings[name]
         try:
-            numbers = [float(value) if name == "lambda" else int(value) for value in values]
+            numbers = [int(value) if name in ("r", "sample") else float(value) for value in values]
         except ValueError:
             raise SettingError(f"{name}={','.join(map(str, values))}: expected numbers, one for each side.") from None
         if len(numbers) not in (1, len(sides)):
             raise SettingError(f"{name} has {len(numbers)} values for {len(sides)} sides ({', '.join(names)}).")
         if any(value < low or (name == "lambda" and value <= 0) for value in numbers):
             raise SettingError(f"{name}={','.join(map(str, values))}: expected numbers of at least {low}.")
+        if name == "side_dropout" and any(value > MOST_DROPOUT for value in numbers):
+            raise SettingError(f"{name}={','.join(map(str, values))}: expected numbers of at most {MOST_DROPOUT}.")
     if settings["space"] == "grid" and settings["mapping"] != "complete":
         raise SettingError("space=grid is the complete space: a mapping needs space=bundles.")
     if settings["decode"] == "label" and task != "pos":
@@ -151,7 +162,8 @@ class Preparation:
         self.limits = tuple(zip(r, lambda_, strict=True))
         automatic = settings["mapping"] == "automatic"
         bundled = settings["space"] == "bundles"
-        if (bundled and settings["pruning"] == "offline") or automatic:
+        asked = settings["start"] == "models" or (settings["associations"] > 0 and settings["features"] != "separate")
+        if (bundled and settings["pruning"] == "offline") or automatic or asked:
             self._single_models(r, lambda_)
         if bundled and settings["mapping"] != "complete":
             self._map()
@@ -286,7 +298,7 @@ class Preparation:
             rows = build_rows(n_rows, len(names), [(features, labels, sets)], settings["full"])
             side = empty_side(names, self.task, settings["scheme"], rows)
             if self.chains and settings["start"] == "models":
-                side = side.starting_from(self.chains[s], 1 / (1 - settings["dropout"]))
+                side = side.starting_from(self.chains[s], START)
             sides.append(side)
         joint = _no_joint(n_rows, n_codes)
         if settings["features"] != "separate":
@@ -294,6 +306,9 @@ class Preparation:
             joint = build_joint_rows(
                 n_rows, n_codes, flat.data, flat.offsets, kinds, offsets, codes, settings["joint_cutoff"]
             )
+            if self.chains and settings["associations"] > 0:
+                everywhere = int(np.argmax(np.bincount(flat.data, minlength=n_rows)))
+                joint = begin_with_associations(joint, everywhere, parts, self.chains, settings["associations"])
         keys = np.zeros(0, np.int64)
         if settings["transitions"] == "joint":
             if allowed is not None:

@@ -70,6 +70,7 @@ class CoupledLearner:
         self.model, self.parts, self.space, self.candidates = model, parts, space, candidates
         self.settings, self.seed, self.threads = settings, seed, threads
         self.sample = tuple(int(number) for number in settings["sample"])
+        self.dropout = (*side_dropout(settings, len(model.sides)), settings["dropout"])
         self.now = {name: array.copy() for name, array in model.numbers().items()}
         self.means = {name: np.zeros(array.shape, np.float64) for name, array in self.now.items()}
         self.n_means = np.zeros(1, np.int64)
@@ -97,9 +98,10 @@ class CoupledLearner:
         features = self.parts.features_of(units)
         views = (features,) * (len(self.model.sides) + 1)
         if seed is not None:
-            rate, hide = self.settings["dropout"], self.settings["hide"]
+            groups, hide = self._groups(order, sentences), self.settings["hide"]
             views = tuple(
-                dropout(features, rate, seed, [], self.rare, hide, groups) for groups in self._groups(order, sentences)
+                dropout(features, rate, seed, [], self.rare, hide, group)
+                for rate, group in zip(self.dropout, groups, strict=True)
             )
         given = tuple(one.select(units) for one in self.parts.given)
         candidates = None
@@ -108,7 +110,7 @@ class CoupledLearner:
         return Walk(Batch(views, sentences, given, candidates))
 
     def _groups(self, order: NDArray[np.int64], sentences: NDArray[np.int64]) -> Iterator[NDArray[np.int8]]:
-        """Whose rare features a unit may lose: per side, and last for the joint features.
+        """Whose rare features a unit may lose: per side, and last for the joint features, which lose none.
 
         A side loses what is rare in its own corpora, where it is known: the other sides go on seeing the word, and what
         they make of it has to serve, as for a word that only their corpora have.
@@ -116,7 +118,7 @@ class CoupledLearner:
         lengths = np.diff(sentences)
         for side in range(len(self.model.sides)):
             yield np.repeat(np.where(self.known[side][order], side, -1).astype(np.int8), lengths)
-        yield np.repeat(self.parts.homes[order], lengths)
+        yield np.full(int(lengths.sum()), -1, np.int8)
 
     def _walk(self, walk: Walk, first: int, last: int, eta: float, numbers: Any, steps: Steps) -> float:
         """Steps over sentences first..last; the sum of their log-likelihoods."""
@@ -248,11 +250,9 @@ class CoupledLearner:
 
     def current(self) -> Coupled:
         """The averaged model; dropped features count fully again."""
-        kept = 1 - self.settings["dropout"]
-        thinned = {name: name.endswith(".weights") and name != "pairs.weights" for name in self.means}
-        return self.model.with_numbers(
-            {name: mean * kept if thinned[name] else mean for name, mean in self.means.items()}
-        )
+        kept = {"joint.weights": 1 - self.dropout[-1]}
+        kept |= {f"side.{s}.weights": 1 - rate for s, rate in enumerate(self.dropout[:-1])}
+        return self.model.with_numbers({name: mean * kept.get(name, 1.0) for name, mean in self.means.items()})
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """Everything that an interruption must not lose."""
@@ -269,6 +269,12 @@ class CoupledLearner:
     def restore(self, tensors: dict[str, NDArray[Any]]) -> None:
         """Take up where ``tensors`` left off."""
         restore(self.tensors(), tensors)
+
+
+def side_dropout(settings: dict[str, Any], n_sides: int) -> tuple[float, ...]:
+    """Which share of its separate features each side leaves out: one number for all sides, or one for each."""
+    rates = tuple(float(number) for number in settings["side_dropout"])
+    return rates * n_sides if len(rates) == 1 else rates
 
 
 def _no_steps() -> Steps:
