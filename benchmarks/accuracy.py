@@ -120,10 +120,11 @@ def measure(
     for source, target, given, gold, given_layer, gold_layer in row.converts:
         if "{part}" not in given and part != "test":
             continue
-        out = folder / f"{name}{keep}-{seed}-{source}-{target}-{part}.jsonl"
+        out = folder / f"{name}{keep}-{seed}-{source}-{target}-{part}.conllu"
         read = at(folder, given.format(part=part), given_layer)
         duilian("convert", model, read, "--from", source, "--to", target, "--confidence", "-o", out)
-        scores[f"{source}->{target}"] = duilian("evaluate", at(folder, gold.format(part=part), gold_layer), out)
+        answer = f"{out}#{given_layer}"
+        scores[f"{source}->{target}"] = duilian("evaluate", at(folder, gold.format(part=part), gold_layer), answer)
     if not keep:
         model.unlink()
     return {"row": name, "seed": seed, "part": part, "set": settings, "scores": scores, "seconds": seconds,

@@ -329,7 +329,8 @@ def test_a_mapping_leaves_what_it_does_not_know_where_nothing_else_is_left() -> 
 # Learning -----------------------------------------------------------------------------------------------------------
 
 SETTINGS = {
-    "sample": ("0",), "eta": 0.05, "c2": 0.0, "rare": 0, "hide": 0.0, "dropout": 0.0, "common": 1e9, "batch": 100,
+    "sample": ("0",), "eta": 0.05, "c2": 0.0, "rare": 0, "hide": 0.0, "dropout": 0.0, "side_dropout": ("0",),
+    "common": 1e9, "batch": 100,
 }  # fmt: skip
 
 
@@ -398,7 +399,7 @@ def test_a_side_hides_what_is_rare_in_its_own_corpora_alone() -> None:
             hidden[view] += np.diff(features.offsets) == 0
     assert (hidden[0] > 40).tolist() == [True, True, False, False]
     assert (hidden[1] > 40).tolist() == [False, False, True, True]
-    assert (hidden[2] > 40).all()
+    assert not hidden[2].any(), "joint features are never hidden"
     assert hidden[0, 2:].sum() == hidden[1, :2].sum() == 0
 
 
@@ -416,3 +417,19 @@ def test_a_side_starts_from_a_chain() -> None:
         assert whole.pop((row, label)) == np.float32(2 * value)
     assert set(whole.values()) <= {0.0}
     np.testing.assert_array_equal(begun.trans, chain.trans)
+
+
+def test_sides_and_joint_features_are_thinned_at_rates_of_their_own() -> None:
+    problem = random_problem(1, lengths=(200,), known=1.0)
+    parts = Parts(problem.batch.features[0], problem.batch.sentences, problem.batch.given, np.zeros(1, np.int8))
+    settings = SETTINGS | {"hide": 0.0, "dropout": 0.5, "side_dropout": ("0.9", "0.0")}
+    learner = CoupledLearner(problem.model, parts, LatticeSpace(), None, settings, 1)
+    batch = learner._lay_out(np.array([0]), 1).batch
+    left = [int(view.offsets[-1]) / len(problem.batch.features[0].data) for view in batch.features]
+    assert left == pytest.approx([0.1, 1.0, 0.5], abs=0.1)
+    learner.means = {name: np.ones_like(mean) for name, mean in learner.means.items()}
+    current = learner.current()
+    assert set(current.sides[0].rows.weights.tolist()) == {np.float32(0.1)}
+    assert set(current.sides[1].rows.weights.tolist()) == {1.0}
+    assert set(current.joint.weights.tolist()) == {0.5}
+    assert set(current.sides[0].trans.ravel().tolist()) == {1.0}

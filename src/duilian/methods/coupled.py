@@ -50,13 +50,13 @@ START = 1.4
 _KEPT = ("epochs", "patience", "templates", "cutoff", "fold", "full", "hide", "rare", "split", "scheme")
 SETTINGS = (
     *(setting for setting in SHARED if setting.name in _KEPT),
-    Setting("dropout", 0.3, "share of joint features left out at random while training", low=0, high=0.9),
-    Setting("side_dropout", ("0.95",), "the same of separate features; for each side, as in 0.9,0.6"),
+    Setting("dropout", 0.1, "share of joint features left out at random while training", low=0, high=0.9),
+    Setting("side_dropout", ("auto",), "the same of separate features; for each side, as in 0.9,0.3; auto: by size"),
     Setting("batch", 30, "sentences in a step", low=1),
     Setting("c2", 0.01, "weight of the L2 term", low=0),
     Setting("common", 10.0, "occurrences above which the step of a feature shrinks", low=1e-6),
     Setting("eta", 0.0, "learning rate; 0 calibrates it on a sample", low=0),
-    Setting("sample", ("5000",), "sentences of each side drawn for an epoch, as in 5000,20000; 0 is all"),
+    Setting("sample", ("10000",), "sentences of each side drawn for an epoch, as in 5000,20000; 0 is all"),
     Setting(
         "space", "bundles", "bundles: what mapping and pruning leave; grid: all, exact", choices=("bundles", "grid")
     ),
@@ -64,8 +64,8 @@ SETTINGS = (
         "pruning", "offline", "by models of single sides, by the model's own separate features, or not at all",
         choices=("offline", "online", "none"),
     ),
-    Setting("r", ("16",), "labels of a side that survive at a unit, at the most; for each side, as in 16,8"),
-    Setting("lambda", ("0.9999",), "probability that the surviving labels hold together; for each side"),
+    Setting("r", ("8",), "labels of a side that survive at a unit, at the most; for each side, as in 16,8"),
+    Setting("lambda", ("0.999",), "probability that the surviving labels hold together; for each side"),
     Setting("folds", 5, "parts for jack-knifing: no sentence is pruned by a model that saw it", low=1),
     Setting("pruning_epochs", 6, "passes of the models that offline pruning asks", low=1),
     Setting(
@@ -73,7 +73,7 @@ SETTINGS = (
         choices=("models", "zeros"),
     ),
     Setting(
-        "associations", 1.0, "weights of bundles begin with so many times the logarithm of how much likelier than by "
+        "associations", 1.5, "weights of bundles begin with so many times the logarithm of how much likelier than by "
         "chance their labels meet", low=0,
     ),
     Setting("mapping", "complete", "complete, automatic, or a rule file"),
@@ -81,7 +81,7 @@ SETTINGS = (
     Setting(
         "lift", "free", "which positions of characters may meet under a mapping", choices=tuple(mappings.LIFTS)
     ),
-    Setting("joint_cutoff", 1, "features seen fewer times have no joint weights", low=1),
+    Setting("joint_cutoff", 3, "features seen fewer times have no joint weights", low=1),
     Setting("features", "both", "joint, separate, or both", choices=("joint", "separate", "both")),
     Setting(
         "transitions", "separate", "label pairs of each side, or also pairs of bundles", choices=("separate", "joint")
@@ -110,6 +110,8 @@ def _check(sides: Sequence[Side], task: str, settings: dict[str, Any]) -> None:
     names = [side.name for side in sides]
     for name, low in (("r", 1), ("lambda", 0), ("sample", 0), ("side_dropout", 0)):
         values = settings[name]
+        if name == "side_dropout" and tuple(values) == ("auto",):
+            continue
         try:
             numbers = [int(value) if name in ("r", "sample") else float(value) for value in values]
         except ValueError:

@@ -5,7 +5,7 @@ the two are independent the gradient does not tell it otherwise: for labels a of
 other it is the sum over units of p(b) (1{a is right} - p(a)), next to nothing once p(a) is well fitted. So the weights
 of bundles whatever the word begin with
 
-    log (meetings(a, b) + 1) / (expected(a, b) + 1)         expected: as often as by chance
+    log meetings(a, b) / expected(a, b)         expected: as often as by chance
 
 where a is what the corpus says and b the marginals of the other side's own model, which never saw that corpus.
 """
@@ -23,6 +23,8 @@ from duilian.models.joint_rows import JointRows
 from duilian.models.side_model import SideModel
 from duilian.training.parts import Parts
 
+FAINT = 0.5
+"""Meetings that are added, shared among all pairs of labels, so that none is impossible."""
 FARTHEST = 5.0
 """No weight starts farther from 0."""
 BLOCK = 256
@@ -52,9 +54,9 @@ def meetings(parts: Parts, chains: Sequence[SideModel], one: int, other: int) ->
 def associations(parts: Parts, chains: Sequence[SideModel], one: int, other: int) -> NDArray[np.float64]:
     """(L of one, L of other) how much likelier than by chance labels of two sides meet, as a logarithm."""
     counts = meetings(parts, chains, one, other) + meetings(parts, chains, other, one).T
-    total = max(float(counts.sum()), 1.0)
-    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0, keepdims=True) / total
-    found: NDArray[np.float64] = np.clip(np.log((counts + 1) / (expected + 1)), -FARTHEST, FARTHEST)
+    counts += FAINT / counts.size
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0, keepdims=True) / counts.sum()
+    found: NDArray[np.float64] = np.clip(np.log(counts / expected), -FARTHEST, FARTHEST)
     return found
 
 

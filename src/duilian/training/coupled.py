@@ -10,13 +10,14 @@ depend on the number of threads; what they find is added up in order.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from duilian.corpus import UNKNOWN
 from duilian.errors import DuilianError
 from duilian.inference.blocks import run_blocks, sentence_blocks
 from duilian.inference.lattice import room_for_token
@@ -31,6 +32,8 @@ from duilian.training.parts import Parts, drawn
 from duilian.training.sgd import Steps, blend
 
 F32 = np.float32
+SMALL, MOST, LEAST, FALL = 100_000, 0.95, 0.3, 0.7
+"""Separate features left out of a corpus of SMALL units or fewer, at least, and how much less for ten times as many."""
 BLOCKS = 4
 """Into so many blocks of sentences a batch is cut."""
 
@@ -70,7 +73,6 @@ class CoupledLearner:
         self.model, self.parts, self.space, self.candidates = model, parts, space, candidates
         self.settings, self.seed, self.threads = settings, seed, threads
         self.sample = tuple(int(number) for number in settings["sample"])
-        self.dropout = (*side_dropout(settings, len(model.sides)), settings["dropout"])
         self.now = {name: array.copy() for name, array in model.numbers().items()}
         self.means = {name: np.zeros(array.shape, np.float64) for name, array in self.now.items()}
         self.n_means = np.zeros(1, np.int64)
@@ -79,6 +81,8 @@ class CoupledLearner:
         self.decay = settings["c2"] / max(len(parts), 1)
         counts = np.bincount(parts.features.data, minlength=len(model.featurizer))
         self.known = [parts.known(side) for side in range(len(model.sides))]
+        sizes = [int(np.count_nonzero(given.labels != UNKNOWN)) for given in parts.given]
+        self.dropout = (*side_dropout(settings, sizes), settings["dropout"])
         self.rare = np.stack([self._counts(known) <= settings["rare"] for known in self.known])
         self.rates = row_rates(counts, settings["common"])
         cells = {f"side.{s}": parts.n_units / size for s, size in enumerate(model.sizes)}
@@ -271,10 +275,17 @@ class CoupledLearner:
         restore(self.tensors(), tensors)
 
 
-def side_dropout(settings: dict[str, Any], n_sides: int) -> tuple[float, ...]:
-    """Which share of its separate features each side leaves out: one number for all sides, or one for each."""
-    rates = tuple(float(number) for number in settings["side_dropout"])
-    return rates * n_sides if len(rates) == 1 else rates
+def side_dropout(settings: dict[str, Any], sizes: Sequence[int]) -> tuple[float, ...]:
+    """Which share of its separate features each side leaves out: one number for all sides, or one for each.
+
+    sizes: labelled units of each side. A small corpus is soon known by heart, and what its own features explain nothing
+    is learnt from for the bundles; a large one needs its own features more than it needs the others' (auto).
+    """
+    values = tuple(settings["side_dropout"])
+    if values == ("auto",):
+        return tuple(float(np.clip(MOST - FALL * np.log10(max(size, 1) / SMALL), LEAST, MOST)) for size in sizes)
+    rates = tuple(float(number) for number in values)
+    return rates * len(sizes) if len(rates) == 1 else rates
 
 
 def _no_steps() -> Steps:
