@@ -124,7 +124,9 @@ def measure(
         read = at(folder, given.format(part=part), given_layer)
         duilian("convert", model, read, "--from", source, "--to", target, "--confidence", "-o", out)
         answer = f"{out}#{given_layer}"
-        scores[f"{source}->{target}"] = duilian("evaluate", at(folder, gold.format(part=part), gold_layer), answer)
+        scores[f"{source}->{target}"] = duilian(
+            "evaluate", at(folder, gold.format(part=part), gold_layer), answer, "--calibration"
+        )
     if not keep:
         model.unlink()
     return {"row": name, "seed": seed, "part": part, "set": settings, "scores": scores, "seconds": seconds,

@@ -331,3 +331,19 @@ def test_a_damaged_model_is_a_clear_error(run: Run, folder: Path, tmp_path: Path
         assert (code, out) == (1, "")
         assert "Traceback" not in err
     assert run("tag", folder / "gold.txt", folder / "gold.txt")[0] == 1
+
+
+def test_confidences_in_a_file_are_measured_like_those_of_a_model(run: Run, folder: Path, tmp_path: Path) -> None:
+    answer = tmp_path / "answer.tsv"
+    assert run("tag", folder / "pos", folder / "gold.txt", "--format", "tsv", "--confidence", "-o", answer)[0] == 0
+    jsonl = tmp_path / "answer.jsonl"
+    assert run("tag", folder / "pos", folder / "gold.txt", "--format", "jsonl", "--confidence", "-o", jsonl)[0] == 0
+    file = json.loads(run("evaluate", folder / "gold.txt", jsonl, "--calibration", "--json")[1])["calibration"]
+    model = json.loads(run("evaluate", folder / "pos", folder / "gold.txt", "--calibration", "--json")[1])[
+        "calibration"
+    ]
+    assert file["ece"] == pytest.approx(model["ece"], abs=1e-5)
+    assert file["errors_in_least_confident_tenth"] == model["errors_in_least_confident_tenth"]
+    code, _, err = run("evaluate", folder / "gold.txt", folder / "gold.txt", "--calibration")
+    assert code == 2
+    assert "--confidence" in err

@@ -36,7 +36,10 @@ def command(
         bool, typer.Option("--per-tag", help="Scores of each tag, and the commonest confusions.")
     ] = False,
     calibration: Annotated[
-        bool, typer.Option("--calibration", help="Of a model: what its confidences are worth (ECE, errors found).")
+        bool,
+        typer.Option(
+            "--calibration", help="What confidences are worth (ECE, errors found): the model's, or those in PRED."
+        ),
     ] = False,
     format: Format = "auto",
     encoding: Encoding = "utf-8",
@@ -65,11 +68,7 @@ def command(
     else:
         if side is not None:
             raise UsageError(f"--side is for models, and {first} is none. Name a layer with FILE#LAYER.")
-        if calibration:
-            raise UsageError(
-                f"--calibration is for models, and {first} is none: their confidences are what it measures."
-            )
-        found = evaluate(first, second, reading, train or [], per_tag)
+        found = evaluate(first, second, reading, train or [], per_tag, calibration)
     reading.finish()
     if as_json:
         print_json(found)
@@ -78,17 +77,28 @@ def command(
 
 
 def evaluate(
-    gold: str, pred: str, reading: Reading, train: list[str] | None = None, per_tag: bool = False
+    gold: str,
+    pred: str,
+    reading: Reading,
+    train: list[str] | None = None,
+    per_tag: bool = False,
+    calibration: bool = False,
 ) -> dict[str, Any]:
     """Scores of a predicted corpus file."""
     from duilian import evaluation
 
     truth, answer = reading.read(gold), reading.read(pred)
+    confidence = answer.layer().confidence
+    if calibration and confidence is None:
+        raise UsageError(f"{pred} has no confidences to measure: write it with tag or convert --confidence.")
     words: set[str] | None = None
     for file in train or []:
         words = (words or set()) | evaluation.vocabulary(reading.read(file))
     alignment = evaluation.align(truth, answer, names=(gold, pred))
-    return evaluation.score(alignment, words) | (_details(alignment) if per_tag else {})
+    found = evaluation.score(alignment, words) | (_details(alignment) if per_tag else {})
+    if calibration:
+        found["calibration"] = _calibration(alignment, confidence, "segpos" if alignment.tagged else "seg")
+    return found
 
 
 def evaluate_model(
