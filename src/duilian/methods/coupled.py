@@ -55,7 +55,7 @@ SETTINGS = (
     Setting("batch", 30, "sentences in a step", low=1),
     Setting("c2", 0.01, "weight of the L2 term", low=0),
     Setting("common", 10.0, "occurrences above which the step of a feature shrinks", low=1e-6),
-    Setting("eta", 0.0, "learning rate; 0 calibrates it on a sample", low=0),
+    Setting("eta", 0.4, "learning rate; 0 calibrates it on a sample", low=0),
     Setting("sample", ("10000",), "sentences of each side drawn for an epoch, as in 5000,20000; 0 is all"),
     Setting(
         "space", "bundles", "bundles: what mapping and pruning leave; grid: all, exact", choices=("bundles", "grid")
