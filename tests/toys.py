@@ -41,7 +41,8 @@ def settings_of(method: Method, **given: Any) -> dict[str, Any]:
     known = {setting.name for setting in method.settings}
     for setting in method.settings:
         if setting.name == "learner":
-            known &= {"learner", *(one.name for one in METHODS[setting.default].settings)}
+            learner = METHODS[given.get("learner", setting.default)]
+            known &= {"learner", "rounds", *(one.name for one in learner.settings)}
     return {name: value for name, value in short.items() if name in known}
 
 
