@@ -42,7 +42,7 @@ class Interrupted(KeyboardInterrupt):
 
 def command(
     method: Annotated[
-        str, typer.Argument(metavar="METHOD", help="crf, perceptron, pa, hmm (one side); merge (two or more).")
+        str, typer.Argument(metavar="METHOD", help="crf, perceptron, pa, hmm (one side); merge, guide, adapt, transform, coupled (several).")
     ],
     side: Annotated[
         list[str],
