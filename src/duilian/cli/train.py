@@ -42,7 +42,11 @@ class Interrupted(KeyboardInterrupt):
 
 def command(
     method: Annotated[
-        str, typer.Argument(metavar="METHOD", help="crf, perceptron, pa, hmm (one side); merge, guide, adapt, transform, coupled (several).")
+        str,
+        typer.Argument(
+            metavar="METHOD",
+            help="crf, perceptron, pa, hmm (one side); merge, guide, adapt, transform, coupled.",
+        ),
     ],
     side: Annotated[
         list[str],
