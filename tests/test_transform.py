@@ -100,6 +100,19 @@ def test_rounds_stop_when_dev_does_and_the_best_is_kept() -> None:
     assert run.tagger.about["lambda"] == WITHOUT_DEV
 
 
+def test_the_best_classifier_is_kept_and_the_last_chains() -> None:
+    run = run_of(rounds=3, round_patience=9)
+    models = {}
+    for progress in run:
+        models[progress.epoch] = run.loop.learner.model  # type: ignore[attr-defined]
+        best = run.loop.best
+        assert best is not None
+        tagger: Any = run.tagger
+        assert_same(tagger.chain, models[best.epoch].classifier)
+        assert_same(tagger.model.forward, models[progress.epoch].forward)
+        assert_same(tagger.model.backward, models[progress.epoch].backward)
+
+
 def test_lambda_is_tried_in_the_first_round_alone() -> None:
     said: list[str] = []
     run = run_of(rounds=2, round_patience=2, grid="0,0.5,1")

@@ -1,7 +1,8 @@
 """transform: a corpus of another standard is transformed to the target's, and one classifier learns from both.
 
 jiang2012 Algorithm 2 is the first round, Algorithm 3 the rounds after it: both directions each round, until the
-classifier's dev score stops rising. Predict-self filtration and reestimation (section 3.3; ``models/predict_self.py``).
+classifier's dev score stops rising. Kept are the classifier of the best round and the chains of the last one.
+Predict-self filtration and reestimation: section 3.3 there, and ``models/predict_self.py``.
 The tagger: ``transform_tagger.py``.
 """
 
@@ -70,7 +71,10 @@ def start(sides: list[Side], task: str, settings: dict[str, Any], seed: int) -> 
 
         return Loop(made[0], score if target.dev is not None else None, settings["rounds"], settings["round_patience"])
 
-    def finish(model: Transformation) -> Tagger:
+    def finish(best: Transformation) -> Tagger:
+        last = made[0].model
+        assert last is not None
+        model = replace(last, classifier=best.classifier)
         about.update(
             {
                 "features": len(model.classifier.featurizer),
@@ -238,7 +242,11 @@ class Rounds:
         return self.model or Transformation
 
     def tensors(self) -> dict[str, NDArray[Any]]:
-        """The labels that the next round starts from, and lambda."""
+        """The labels that the next round starts from, lambda, and what the last round made."""
+        last = {} if self.model is None else self.model.numbers()
+        return self._state() | {f"last.{name}": array for name, array in last.items()}
+
+    def _state(self) -> dict[str, NDArray[Any]]:
         found: dict[str, NDArray[Any]] = {"ratio": self.ratio}
         for number, half in enumerate(self.halves):
             found |= {f"other{number}": half.other, f"dev_other{number}": half.dev_other}
@@ -246,7 +254,9 @@ class Rounds:
 
     def restore(self, tensors: dict[str, NDArray[Any]]) -> None:
         """Take up where ``tensors`` left off."""
-        restore(self.tensors(), tensors)
+        restore(self._state(), tensors)
+        last = {name[5:]: array for name, array in tensors.items() if name.startswith("last.")}
+        self.model = Transformation.with_numbers(last) if last else None
 
 
 def _parallel(units: Units, others: Units) -> NDArray[np.int64]:
