@@ -78,7 +78,10 @@ ROWS: dict[str, Row] = {
     **{f"zh-{t}-{m}": Row("zh", m, t, (ZH, PKU), (ON_ZH,)) for t in ("pos", "seg", "segpos") for m in CASCADES},
     **{f"zh-{t}-coupled": Row("zh", "coupled", t, (ZH, PKU), (ON_ZH, ON_PKU)) for t in ("pos", "seg", "segpos")},
     "zh-pos-coupled-grid": Row("zh", "coupled", "pos", (ZH, PKU), (ON_ZH, ON_PKU), (), ("space=grid",)),
-    "en-transform": Row("en", "transform", "pos", (PTB, UD), (), EN_BOTH),
+    "zh-seg-transform-once": Row("zh", "transform", "seg", (ZH, PKU), (ON_ZH,), (), ("rounds=1", "reestimation=no")),
+    "zh-seg-transform-rounds": Row("zh", "transform", "seg", (ZH, PKU), (ON_ZH,), (), ("reestimation=no",)),
+    "zh-seg-adapt-lexicon": Row("zh", "adapt", "seg", (ZH, PKU), (ON_ZH,), (), ("templates=lexicon",)),
+    "en-transform": Row("en", "transform", "pos", (PTB, UD), (), EN_BOTH, ("lambda=0.4",)),
     "en-coupled": Row("en", "coupled", "pos", (PTB, UD), (), EN_BOTH),
     "ja-coupled": Row("ja", "coupled", "segpos", JA, (), JA_WAY),
 }

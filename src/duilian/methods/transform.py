@@ -40,11 +40,11 @@ from duilian.training.temperature import fit_temperature
 
 LEARNERS = single.METHODS
 OWN = (
-    Setting("rounds", 4, "rounds of transformation at the most; 1 is Algorithm 2", low=1),
-    Setting("round_patience", 1, "stop when dev has not risen for so many rounds", low=1),
+    Setting("rounds", 8, "rounds of transformation at the most; 1 is Algorithm 2", low=1),
+    Setting("round_patience", 3, "stop when dev has not risen for so many rounds", low=1),
     Setting("reestimation", True, "a transformation is also judged by how well it transforms back"),
     Setting("lambda", "auto", "weight of the way back, 0 to 1; auto: the best of ``grid`` on dev in round 1"),
-    Setting("grid", ("0", "0.1", "0.2", "0.3", "0.4", "0.5"), "weights that are tried"),
+    Setting("grid", ("0", "0.2", "0.4", "0.6"), "weights that are tried, each by training a classifier"),
     Setting("filtration", False, "drop what does not transform back, in pieces cut at ``split``"),
 )
 WITHOUT_DEV = 0.2
