@@ -37,7 +37,7 @@ def rename(sentences: Sentences, new: Callable[[str], Label]) -> Sentences:
 
 def settings_of(method: Method, **given: Any) -> dict[str, Any]:
     """Settings that make training short, and those given, where the method has them."""
-    short = {"epochs": 6, "eta": 0.5, "C": 0.5, "dropout": 0.1, **given}
+    short = {"epochs": 6, "rounds": 3, "eta": 0.5, "C": 0.5, "dropout": 0.1, **given}
     known = {setting.name for setting in method.settings}
     for setting in method.settings:
         if setting.name == "learner":
