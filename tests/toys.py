@@ -10,6 +10,7 @@ import numpy as np
 
 from duilian.corpus import Corpus, Label, build, decode
 from duilian.methods import METHODS, Method, Side, Training, train
+from duilian.methods.learned import HandedOn
 from duilian.tagger import Tagger
 
 _WORDS = {"r": "他 我们", "v": "爱 学习", "n": "书 北京 图书馆", "d": "很", "a": "大 好"}
@@ -42,7 +43,8 @@ def settings_of(method: Method, **given: Any) -> dict[str, Any]:
     for setting in method.settings:
         if setting.name == "learner":
             learner = METHODS[given.get("learner", setting.default)]
-            known &= {"learner", "rounds", *(one.name for one in learner.settings)}
+            own = {one.name for one in method.settings if not isinstance(one, HandedOn)}
+            known &= own | {one.name for one in learner.settings}
     return {name: value for name, value in short.items() if name in known}
 
 
