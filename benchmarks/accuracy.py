@@ -58,6 +58,8 @@ EN_BOTH = (
     ("ud", "ptb", "en-{part}.conllu", "en-{part}.conllu", "upos", "xpos"),
     ("ptb", "ud", "en-{part}.conllu", "en-{part}.conllu", "xpos", "upos"),
 )
+CASCADES = ("merge", "guide", "adapt", "transform")
+"""Methods of several sides that answer in the first."""
 JA = (("unidic-luw", "ja-luw-train.conllu", "", "xpos"), ("unidic-suw", "ja-suw-train.conllu", "", "xpos"))
 JA_WAY = (("unidic-suw", "unidic-luw", "ja-suw-test.conllu", "ja-luw-test.conllu", "xpos", "xpos"),)
 
@@ -73,9 +75,13 @@ ROWS: dict[str, Row] = {
     **{f"{m}-segpos-5000": one_side(m, "segpos", PKU_5000, ON_PKU, "pku") for m in ("crf", "perceptron", "pa")},
     **{f"{m}-segpos": one_side(m, "segpos", PKU, ON_PKU, "pku") for m in ("crf", "perceptron", "pa")},
     **{f"zh-{t}-{m}": one_side(m, t, ZH, ON_ZH, "zh") for t in ("pos", "seg", "segpos") for m in ("crf", "perceptron")},
-    **{f"zh-{t}-{m}": Row("zh", m, t, (ZH, PKU), (ON_ZH,)) for t in ("pos", "seg", "segpos") for m in ("merge",)},
+    **{f"zh-{t}-{m}": Row("zh", m, t, (ZH, PKU), (ON_ZH,)) for t in ("pos", "seg", "segpos") for m in CASCADES},
     **{f"zh-{t}-coupled": Row("zh", "coupled", t, (ZH, PKU), (ON_ZH, ON_PKU)) for t in ("pos", "seg", "segpos")},
     "zh-pos-coupled-grid": Row("zh", "coupled", "pos", (ZH, PKU), (ON_ZH, ON_PKU), (), ("space=grid",)),
+    "zh-seg-transform-once": Row("zh", "transform", "seg", (ZH, PKU), (ON_ZH,), (), ("rounds=1", "reestimation=no")),
+    "zh-seg-transform-rounds": Row("zh", "transform", "seg", (ZH, PKU), (ON_ZH,), (), ("reestimation=no",)),
+    "zh-seg-adapt-lexicon": Row("zh", "adapt", "seg", (ZH, PKU), (ON_ZH,), (), ("templates=lexicon",)),
+    "en-transform": Row("en", "transform", "pos", (PTB, UD), (), EN_BOTH, ("lambda=0.4",)),
     "en-coupled": Row("en", "coupled", "pos", (PTB, UD), (), EN_BOTH),
     "ja-coupled": Row("ja", "coupled", "segpos", JA, (), JA_WAY),
 }

@@ -31,7 +31,7 @@ from toys import (
 
 from duilian.corpus import Label, build
 from duilian.errors import DataError, SettingError, TaskError, UsageError
-from duilian.methods import METHODS, Training, load, train
+from duilian.methods import METHODS, Side, Training, load, train
 from duilian.tagger import Tagger
 
 every = pytest.mark.parametrize(("name", "task"), CASES)
@@ -214,6 +214,134 @@ def test_text_of_any_length_can_be_segmented_after_training_on_words_of_two(name
         assert "".join(new.words()[0]) == text.replace(" ", "")
 
 
+# Conversion ---------------------------------------------------------------------------------------------------------
+
+CONVERTERS = [case for case in CASES if METHODS[case[0]].converts]
+converters = pytest.mark.parametrize(("name", "task"), CONVERTERS)
+SOURCE = rename(TOY, lambda tag: f"{tag.upper()}1")
+"""The toy as its second side annotates it."""
+
+
+def ways(name: str) -> list[tuple[str, str, Sentences, Sentences]]:
+    """(from, to, what is given, what is expected) of each way that a method converts."""
+    both = [("b1", "a", SOURCE, TOY), ("a", "b1", TOY, SOURCE)]
+    return both[:1] if METHODS[name].converts == "others -> first" else both
+
+
+def pairs_of(corpus: Any, task: str) -> list[list[tuple[str, Label]]]:
+    found = [list(zip(*pair, strict=True)) for pair in zip(corpus.words(), corpus.tags(), strict=True)]
+    return [[(word, None if task == "seg" else tag) for word, tag in sentence] for sentence in found]
+
+
+@cache
+def converter(name: str, task: str) -> Tagger:
+    """Both sides know every word and have sentences in common."""
+    other = rename(toy_sentences(30, 15), lambda tag: f"{tag.upper()}1")
+    sides = [Side("a", build(toy_sentences(30)), build(TOY)), Side("b1", build(other), build(SOURCE))]
+    return finished(train(name, sides, task, settings_of(METHODS[name], epochs=15)))
+
+
+@converters
+def test_converts_the_toy_as_it_should(name: str, task: str) -> None:
+    for source, target, given, wanted in ways(name):
+        new = converter(name, task).convert(build(given), source, target)
+        assert pairs_of(new, task) == expected(wanted, task), (source, target)
+
+
+@converters
+def test_confidences_and_n_best_of_conversions(name: str, task: str) -> None:
+    for source, target, given, _ in ways(name):
+        tagger, corpus = converter(name, task), build(given)
+        sure = tagger.convert(corpus, source, target, confidence=True)
+        assert np.all((sure.layer().confidence >= 0) & (sure.layer().confidence <= 1))
+        info, other = tagger.side(source), tagger.side(target)
+        lists = tagger.convert_n_best(corpus, corpus.layer(), info, other, 3)
+        assert len(lists) == len(corpus)
+        for number, found in enumerate(lists):
+            shares = [share for _, share in found]
+            assert 1 <= len(found) <= 3
+            assert shares == sorted(shares, reverse=True)
+            assert sum(shares) <= 1 + CONFIDENCE
+            one = corpus.select([number]).with_layer(found[0][0])
+            best = one.layer(found[0][0].name)
+            assert (one.words(best.name)[0], one.tags(best.name)[0]) == (sure.words()[number], sure.tags()[number])
+
+
+@converters
+def test_gaps_and_foreign_tags_leave_their_units_free(name: str, task: str) -> None:
+    """Unknown, foreign and ambiguous tags in the source; empty sentences; and the target's tags alone come out."""
+    for source, target, given, _ in ways(name):
+        places = itertools.cycle([None, "??", *[frozenset({"R1", "V1", "r", "v"})]])
+        holes = [(words, [next(places) for _ in words]) for words, _ in given]
+        corpus = build([([], []), *holes, ([], [])])
+        tagger = converter(name, task)
+        new = tagger.convert(corpus, source, target, confidence=True)
+        assert text_of(new) == text_of(corpus)
+        assert [bool(words) for words in new.words()] == [False, *[True] * len(holes), False]
+        if task != "seg":
+            assert {tag for tags in new.tags() for tag in tags} <= set(tagger.side(target).tags)
+            assert tagger.unknown_source_tags(corpus.layer(), source)["??"] > 0
+
+
+@converters
+def test_labels_of_the_target_that_are_there_are_kept(name: str, task: str) -> None:
+    if task == "seg":
+        return
+    for source, target, given, wanted in ways(name):
+        strange = wanted[0][1][-1]
+        kept = [(words, [strange, *[None] * (len(words) - 1)]) for words, _ in given]
+        corpus = build(given).with_layer(build(kept, name=target).layer())
+        new = converter(name, task).convert(corpus, source, target, corpus.layers[0].name)
+        answer = new.layer(corpus.layers[0].name)
+        for number, words in enumerate(new.words(answer.name)):
+            if words[0] == given[number][0][0]:
+                assert new.tags(answer.name)[number][0] == strange
+
+
+@converters
+def test_ways_that_cannot_be_gone(name: str, task: str) -> None:
+    tagger = converter(name, task)
+    with pytest.raises(TaskError, match="nothing to convert"):
+        tagger.convert(build(TOY), "a", "a")
+    with pytest.raises(TaskError, match="no side 'zz'"):
+        tagger.convert(build(TOY), "zz", "a")
+    if len(ways(name)) == 1:
+        with pytest.raises(TaskError, match="to a alone"):
+            tagger.convert(build(TOY), "a", "b1")
+    if METHODS[name].answers == "the first side":
+        with pytest.raises(TaskError, match="tags in a alone"):
+            tagger.tag(build(TOY), "b1")
+        with pytest.raises(TaskError, match="tags in a alone"):
+            tagger.n_best(build(TOY), "b1", None, 2)
+        assert [info.name for info in tagger.answers] == ["a"]
+
+
+@converters
+def test_saved_and_loaded_it_converts_the_same(name: str, task: str, tmp_path: Path) -> None:
+    tagger = converter(name, task)
+    tagger.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    for source, target, given, _ in ways(name):
+        one, two = (each.convert(build(given), source, target, confidence=True) for each in (tagger, again))
+        assert pairs_of(one, task) == pairs_of(two, task)
+        np.testing.assert_array_equal(one.layer().confidence, two.layer().confidence)
+
+
+@pytest.mark.parametrize(("name", "task"), [case for case in CASES if METHODS[case[0]].sides[1] not in (1, 2)])
+def test_three_sides_are_learnt_from(name: str, task: str, tmp_path: Path) -> None:
+    method = METHODS[name]
+    sides = sides_of(method, toy_sentences(30), TOY)
+    third = rename(toy_sentences(9, 7), lambda tag: f"{tag}3")
+    run = train(name, [*sides[:2], Side("c", build(third), build(third[:3]))], task, settings_of(method, epochs=15))
+    tagger = finished(run)
+    assert answers(tagger, without_tags(TOY)) == expected(TOY, task)
+    bytes_of(tagger, tmp_path / "model")
+    assert answers(load(tmp_path / "model"), without_tags(TOY)) == expected(TOY, task)
+    if method.converts:
+        for source, given in (("b1", SOURCE), ("c", rename(TOY, lambda tag: f"{tag}3"))):
+            assert pairs_of(tagger.convert(build(given), source, "a"), task) == expected(TOY, task)
+
+
 # Files --------------------------------------------------------------------------------------------------------------
 
 
@@ -278,7 +406,7 @@ def test_too_few_and_too_many_sides(name: str, task: str) -> None:
     sides = sides_of(method, TOY)
     wrong: list[Sequence[Any]] = [sides[:-1]]
     if method.sides[1] is not None:
-        wrong.append([*sides, *sides])
+        wrong.append(sides * (method.sides[1] + 1))
     for some in wrong:
         with pytest.raises(UsageError, match="takes"):
             train(name, some, task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Sequence
@@ -105,6 +106,51 @@ def test_guides_are_features_of_their_own(text: Sentences, data: st.DataObject) 
         features += list(naive.features(sentence, templates, guide=guide[begin:end].tolist()))
     assert_same_structure(found, features)
     assert_same_structure(Featurizer(templates, "character").hashes(units), all_features(text, "character", templates))
+
+
+@given(sentences, st.data())
+def test_several_guides_are_features_of_their_own(text: Sentences, data: st.DataObject) -> None:
+    units = units_of(text, "word")
+    labels = st.lists(st.integers(-1, 3), min_size=len(units), max_size=len(units))
+    guides = np.array([data.draw(labels) for _ in range(3)], np.int32).reshape(3, len(units))
+    edges = list(itertools.pairwise(units.sentences.tolist()))
+    for n in (1, 2, 3):
+        templates = guided(("w0", "prefix0"), n)
+        features = []
+        for sentence, (begin, end) in zip(pieces(text, "word"), edges, strict=True):
+            first, *more = guides[:n, begin:end].tolist()
+            features += list(naive.features(sentence, templates, guide=first, more=more))
+        assert_same_structure(Featurizer(templates, "word").hashes(units, guides[:n]), features)
+
+
+@given(sentences, st.integers(1, 3))
+def test_rows_under_each_guide_are_those_of_that_guide(text: Sentences, block: int) -> None:
+    """The features that look at the guide, known to training or not, for each label that it may be."""
+    units = units_of(text, "character")
+    plain, lines = ("c0", "c-1 c0"), guided(("c0", "c-1 c0"))
+    guide = (np.arange(len(units)) % 3).astype(np.int32)
+    featurizer = Featurizer(lines, "character")
+    featurizer.fit([units], [guide])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duilian.features, "BLOCK", block)
+        found = [(begin, label, rows) for begin, label, rows in featurizer.under_each_guide(units, 3)]
+    seen = np.zeros((3, len(units)), np.int64)
+    for label in range(3):
+        whole = featurizer.transform(units, np.full(len(units), label, np.int32))
+        without = [featurizer.index.find(*_one(line, units))[0] for line in plain]
+        known = set(np.concatenate([np.zeros(0, np.int64), *without]).tolist())
+        for begin, one, rows in found:
+            if one != label:
+                continue
+            for k in range(len(rows)):
+                seen[label, begin + k] += 1
+                assert rows[k].tolist() == [row for row in whole[begin + k].tolist() if row not in known]
+    assert (seen == 1).all()
+
+
+def _one(line: str, units: Units) -> tuple[Any, Any]:
+    hashes = Featurizer((line,), "character").hashes(units)
+    return hashes.data, hashes.offsets
 
 
 @given(sentences)
@@ -317,7 +363,7 @@ def test_collisions_are_counted() -> None:
 def test_every_atom_has_a_twin() -> None:
     for unit, atoms in (("word", WORD_ATOMS), ("character", CHARACTER_ATOMS)):
         templates = [f"{name}0" for name in sorted(atoms)]
-        features = next(naive.features(["年"], templates, guide=[1], words={"年人"}))
+        features = next(naive.features(["年"], templates, guide=[1], words={"年人"}, more=[[1]] * 7))
         assert {str(template) for template, *_ in features} == set(templates), unit
 
 

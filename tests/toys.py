@@ -10,6 +10,7 @@ import numpy as np
 
 from duilian.corpus import Corpus, Label, build, decode
 from duilian.methods import METHODS, Method, Side, Training, train
+from duilian.methods.learned import HandedOn
 from duilian.tagger import Tagger
 
 _WORDS = {"r": "他 我们", "v": "爱 学习", "n": "书 北京 图书馆", "d": "很", "a": "大 好"}
@@ -37,11 +38,15 @@ def rename(sentences: Sentences, new: Callable[[str], Label]) -> Sentences:
 
 def settings_of(method: Method, **given: Any) -> dict[str, Any]:
     """Settings that make training short, and those given, where the method has them."""
-    short = {"epochs": 6, "eta": 0.5, "C": 0.5, "dropout": 0.1, "side_dropout": "0.1", **given}
+    short = {
+        "epochs": 6, "rounds": 3, "eta": 0.5, "C": 0.5, "dropout": 0.1, "side_dropout": "0.1", **given,
+    }  # fmt: skip
     known = {setting.name for setting in method.settings}
     for setting in method.settings:
         if setting.name == "learner":
-            known &= {"learner", *(one.name for one in METHODS[setting.default].settings)}
+            learner = METHODS[given.get("learner", setting.default)]
+            own = {one.name for one in method.settings if not isinstance(one, HandedOn)}
+            known &= own | {one.name for one in learner.settings}
     return {name: value for name, value in short.items() if name in known}
 
 

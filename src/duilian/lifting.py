@@ -6,7 +6,7 @@ a position of a scheme (B, I, E, S) joined with the tag: ``B@NN``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -101,6 +101,19 @@ class Grammar:
     starts: NDArray[np.bool_]
     ends: NDArray[np.bool_]
     follows: NDArray[np.bool_]
+
+
+def blocks(units: Units, size: int) -> Iterator[tuple[int, int, Units]]:
+    """(begin, end, units begin..end): whole sentences, about so many units at a time."""
+    at, sentences = 0, units.sentences
+    while at < len(sentences) - 1:
+        to = max(at + 1, int(np.searchsorted(sentences, sentences[at] + size, side="right")) - 1)
+        begin, end = int(sentences[at]), int(sentences[to])
+        part = replace(
+            units, starts=units.starts[begin:end], ends=units.ends[begin:end], sentences=sentences[at : to + 1] - begin
+        )
+        yield begin, end, part
+        at = to
 
 
 def units_of(corpus: Corpus, layer: Layer | None, task: str) -> Units:

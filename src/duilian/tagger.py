@@ -56,7 +56,7 @@ class Tagger:
         layer: which layer to read and replace; it may be missing for seg and segpos, then it is made
         constrain: labels that are there are kept, only the unknown are filled in
         """
-        info = self.side(side)
+        info = self.answer(side)
         found = next((one for one in corpus.layers if layer is None or one.name == layer), None)
         if found is None and (layer is not None or self.task == "pos"):
             raise TaskError(self._no_words(corpus, layer))
@@ -141,6 +141,19 @@ class Tagger:
         raise TaskError(
             f"this model answers in {', '.join(info.name for info in self.sides)}; there is no side {name!r}"
         )
+
+    @property
+    def answers(self) -> tuple[SideInfo, ...]:
+        """The sides that ``tag`` answers in; a method that only reads some of its sides says so here."""
+        return self.sides
+
+    def answer(self, name: str | None = None) -> SideInfo:
+        """The side of that name, or the first, which ``tag`` must be able to answer in."""
+        info = self.side(name)
+        if info not in self.answers:
+            able = ", ".join(one.name for one in self.answers)
+            raise TaskError(f"{self.method} tags in {able} alone; {info.name} is a side that it learns from.")
+        return info
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """What a method implements: header fields and tensors of its models."""

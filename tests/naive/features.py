@@ -54,7 +54,13 @@ def reach(sentence: Sequence[str], at: int, which: str, words: set[str], longest
 
 
 def atom(
-    name: str, sentence: Sequence[str], at: int, guide: Sequence[int] | None, words: set[str] | None, longest: int
+    name: str,
+    sentence: Sequence[str],
+    at: int,
+    guide: Sequence[int] | None,
+    words: set[str] | None,
+    longest: int,
+    more: Sequence[Sequence[int]] = (),
 ) -> object:
     """The value of an atom at a unit inside the sentence; None where it has none."""
     unit = sentence[at]
@@ -62,6 +68,9 @@ def atom(
         return None if words is None else reach(sentence, at, name, words, longest)
     if name == "g":
         return None if guide is None else guide[at]
+    if name[0] == "g":
+        number = "bcdefgh".index(name[1])
+        return more[number][at] if number < len(more) else None
     values: Mapping[str, object] = {
         "bias": True,
         "w": unit,
@@ -91,9 +100,12 @@ def expand(name: str, word: str) -> list[str]:
 
 def features(
     sentence: Sequence[str], templates: Sequence[str], *, fold: bool = True, guide: Sequence[int] | None = None,
-    words: set[str] | None = None, longest: int = 6,
+    words: set[str] | None = None, longest: int = 6, more: Sequence[Sequence[int]] = (),
 ) -> Iterator[list[Feature]]:  # fmt: skip
-    """For each unit of a sentence its features, template after template: the template, the values of its atoms."""
+    """For each unit of a sentence its features, template after template: the template, the values of its atoms.
+
+    more: guides beside the first
+    """
     units = ["".join(map(half_width, unit)) if fold else unit for unit in sentence]
     for at in range(len(units)):
         found: list[Feature] = []
@@ -110,7 +122,7 @@ def features(
                 elif there >= len(units):
                     values.append(BEHIND)
                 else:
-                    values.append(atom(name, units, there, guide, words, longest))
+                    values.append(atom(name, units, there, guide, words, longest, more))
             if None in values:
                 continue
             if several is None:

@@ -105,7 +105,7 @@ def tag(
     from duilian import methods
 
     tagger = methods.load(model)
-    names = [info.name for info in tagger.sides] if side == "all" else [tagger.side(side).name]
+    names = [info.name for info in tagger.answers] if side == "all" else [tagger.answer(side).name]
     several = "--side all" if side == "all" else "--nbest" if nbest is not None else ""
     job = TagJob(tagger, confidence, nbest, several, names, side == "all", constrain)
     return through(job, file, output, reading, format=format, labels=constrain, threads=threads)

@@ -42,7 +42,11 @@ class Interrupted(KeyboardInterrupt):
 
 def command(
     method: Annotated[
-        str, typer.Argument(metavar="METHOD", help="crf, perceptron, pa, hmm (one side); merge, coupled (two or more).")
+        str,
+        typer.Argument(
+            metavar="METHOD",
+            help="crf, perceptron, pa, hmm (one side); merge, guide, adapt, transform, coupled (two or more).",
+        ),
     ],
     side: Annotated[
         list[str],

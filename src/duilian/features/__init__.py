@@ -8,14 +8,14 @@ names.py       readable names, the slow twin    characters.py   classes of chara
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from duilian.features.dictionary import FOLDS, Dictionary, fold_numbers
-from duilian.features.templates import ATOMS, TEMPLATES, TemplateTable, parse
+from duilian.features.templates import ATOMS, GUIDES, TEMPLATES, TemplateTable, guides_in, parse
 from duilian.lifting import Units
 from duilian.ragged import Ragged, offsets_of
 
@@ -26,7 +26,10 @@ BLOCK = 1 << 12
 
 
 class Featurizer:
-    """Units -> rows of feature numbers. ``fit`` grows the index, ``transform`` uses it as it is."""
+    """Units -> rows of feature numbers. ``fit`` grows the index, ``transform`` uses it as it is.
+
+    guide: labels that other standards give the units, (U,) of one standard or (G, U) of several
+    """
 
     def __init__(
         self,
@@ -80,6 +83,28 @@ class Featurizer:
             rows.append(block)
             counts.append(np.diff(block_offsets))
         return Ragged(np.concatenate(rows), offsets_of(np.concatenate(counts)))
+
+    def under_each_guide(self, units: Units, n_labels: int) -> Iterator[tuple[int, int, Ragged]]:
+        """(begin, label, rows): of a run of units from ``begin`` on the features that look at the guide, were it label.
+
+        Each run of units comes n_labels times. Only for templates that look at the first guide, of the unit itself.
+        """
+        from duilian.features.extract import extract
+
+        guided = parse([text for text in self.table.texts if guides_in(text)], self.unit)
+        seeds = _seeds(guided.texts)
+        begin = 0
+        for text, starts, ends, sentences, atoms in self._blocks(units, None, 0):
+            out = np.empty(self._most(starts, ends), np.uint64)
+            offsets = np.empty(len(starts) + 1, np.int64)
+            for label in range(n_labels):
+                atoms[ATOMS["g"]] = label + 2
+                n = extract(
+                    atoms, guided.atoms, guided.offsets, guided.expansions, seeds,
+                    text, starts, ends, sentences, out, offsets,
+                )  # fmt: skip
+                yield begin, label, Ragged(*self.index.find(out[:n], offsets))
+            begin += len(starts)
 
     def hashes(self, units: Units, guide: Any = None) -> Ragged:
         """The hashes themselves, for measuring collisions and for tests."""
@@ -142,7 +167,8 @@ class Featurizer:
                             atoms[ATOMS["begin"]], atoms[ATOMS["end"]], atoms[ATOMS["mid"]],
                         )  # fmt: skip
                 if guide is not None:
-                    atoms[ATOMS["g"]] = (guide[first:last] + 2).astype(np.uint64)
+                    for name, labels in zip(GUIDES, np.atleast_2d(guide), strict=False):
+                        atoms[ATOMS[name]] = (labels[first:last] + 2).astype(np.uint64)
                 yield text, starts, ends, sentences, atoms
             begin = end
 

@@ -7,7 +7,8 @@ A template is one or more atoms, each a name and the offset of the unit it looks
     characters  c the character   pu whether it is punctuation   t its class: digit, date, letter, other
                 same whether it equals the character two before
                 begin, end, mid   length of the longest training word that begins, ends, or goes on there
-    either      g the guide: the label that another standard gives the unit, as an input
+    either      g the guide: the label that another standard gives the unit, as an input; gb, gc, ... gh the guides of
+                a second, third, ... eighth standard
                 bias nothing: one feature that is always there
 
 At most one atom of a template may stand for several values, each then a feature of its own (offset 0 only):
@@ -36,6 +37,8 @@ from numpy.typing import NDArray
 
 from duilian.errors import SettingError
 
+GUIDES = ("g", "gb", "gc", "gd", "ge", "gf", "gg", "gh")
+"""The guides of as many other standards."""
 ATOMS = {
     name: number
     for number, name in enumerate(
@@ -56,12 +59,13 @@ ATOMS = {
             "begin",
             "end",
             "mid",
+            *GUIDES[1:],
         ]
     )
 }
 EXPANSIONS = {"": 0, "inner": 1, "repeat": 2, "prefix": 3, "suffix": 4}
-WORD_ATOMS = frozenset(["bias", "w", "first", "last", "single", "lower", "shape", "n", "g"])
-CHARACTER_ATOMS = frozenset(["bias", "c", "pu", "t", "same", "g", "begin", "end", "mid"])
+WORD_ATOMS = frozenset(["bias", "w", "first", "last", "single", "lower", "shape", "n", *GUIDES])
+CHARACTER_ATOMS = frozenset(["bias", "c", "pu", "t", "same", "begin", "end", "mid", *GUIDES])
 MAX_OFFSET = 4
 
 TEMPLATES: dict[str, tuple[str, ...]] = {
@@ -176,6 +180,15 @@ def parse(texts: Sequence[str], unit: str) -> TemplateTable:
     )
 
 
-def guided(texts: Sequence[str]) -> tuple[str, ...]:
-    """jiang2012 Table 2: the templates, the guide alone, and each template joined with the guide of the unit."""
-    return (*texts, "g0", *(f"{text} g0" for text in texts))
+def guided(texts: Sequence[str], n_guides: int = 1) -> tuple[str, ...]:
+    """jiang2012 Table 2: the templates, and for each guide: it alone, and each template joined with it."""
+    found = tuple(texts)
+    for name in GUIDES[:n_guides]:
+        found += (f"{name}0", *(f"{text} {name}0" for text in texts))
+    return found
+
+
+def guides_in(text: str) -> list[tuple[int, int]]:
+    """(number of the guide, offset) of each guide that a template looks at."""
+    matches = [_ATOM.match(part) for part in text.split()]
+    return [(GUIDES.index(match[1]), int(match[2] or 0)) for match in matches if match and match[1] in GUIDES]

@@ -92,7 +92,7 @@ class Labeller:
     def of_labels(self, batch: Batch, side: int, labels: NDArray[np.int32]) -> NDArray[np.float32]:
         """(T,) the probability of each label."""
         found = self.choices.space.marginals(self.model, batch).sides[side]
-        return found[np.arange(len(labels)), labels].astype(np.float32)
+        return np.minimum(1.0, found[np.arange(len(labels)), labels]).astype(np.float32)
 
     def of_words(
         self, batch: Batch, side: int, labels: NDArray[np.int32], spans: NDArray[np.int64]

@@ -11,15 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from duilian.corpus import Corpus, concatenate, with_tags
-from duilian.errors import SettingError
 from duilian.methods import hmm, single
 from duilian.methods.base import Method, Side, Training
-from duilian.settings import Setting, resolve
+from duilian.methods.chain_tagger import ChainTagger
+from duilian.methods.learned import learner_of, settings_for
 from duilian.tagger import Tagger
 
-LEARNERS = {method.name: method for method in (*single.METHODS, hmm.METHOD)}
-LEARNER = Setting("learner", "crf", "what is trained on the merged corpus", choices=tuple(LEARNERS))
-_NAMES = {setting.name for method in LEARNERS.values() for setting in method.settings}
+LEARNERS = (*single.METHODS, hmm.METHOD)
 
 
 def merged(sides: list[Side]) -> Side:
@@ -36,12 +34,8 @@ def merged(sides: list[Side]) -> Side:
 
 def start(sides: list[Side], task: str, settings: dict[str, Any], seed: int) -> Training:
     """Train the learner on everything."""
-    given = dict(settings)
-    learner = LEARNERS[given.pop("learner")]
-    if task not in learner.tasks:
-        raise SettingError(f"learner={learner.name} does {', '.join(learner.tasks)}, not {task}.")
-    chosen = {name: value for name, value in given.items() if value is not None}
-    run = learner.start([merged(sides)], task, resolve(learner.settings, chosen, f"learner {learner.name}"), seed)
+    learner, chosen = learner_of(LEARNERS, settings, task)
+    run = learner.start([merged(sides)], task, chosen, seed)
     run.method = "merge"
     run.about["learner"] = learner.name
     finish: Callable[[Any], Tagger] = run.finish
@@ -58,18 +52,10 @@ def start(sides: list[Side], task: str, settings: dict[str, Any], seed: int) -> 
 def load(header: dict[str, Any], tensors: dict[str, Any]) -> Tagger:
     """From a model file, by its learner."""
     learner = header.get("about", {}).get("learner") if isinstance(header.get("about"), dict) else None
-    loader = hmm.METHOD.load if learner == "hmm" else single.ChainTagger.load
+    loader = hmm.METHOD.load if learner == "hmm" else ChainTagger.load
     tagger = loader(header, tensors)
     tagger.method = "merge"
     return tagger
-
-
-class AnySetting(Setting):
-    """A setting that is handed to the learner, which checks it; unset unless given."""
-
-    def read(self, value: Any) -> Any:
-        """As it is."""
-        return value
 
 
 METHOD = Method(
@@ -79,7 +65,7 @@ METHOD = Method(
     (2, None),
     "the first side",
     "",
-    (LEARNER, *(AnySetting(name, None, "of the learner") for name in sorted(_NAMES))),
+    settings_for(LEARNERS, "crf", "what is trained on the merged corpus"),
     start,
     load,
 )

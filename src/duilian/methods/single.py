@@ -13,30 +13,23 @@ from duilian.corpus import Corpus, Layer
 from duilian.errors import DataError
 from duilian.features import TEMPLATES, Featurizer
 from duilian.features.dictionary import build as build_dictionary
-from duilian.lifting import (
-    Labelled,
-    Units,
-    boundary_sets,
-    grammar_of,
-    is_space,
-    label_units,
-    layer_from,
-    units_of,
-    word_units,
-)
+from duilian.features.templates import guided, guides_in
+from duilian.lifting import Labelled, Units, grammar_of, label_units, layer_from, units_of, word_units
 from duilian.methods.base import Method, Side, Training, dev_score, stamp_of
+from duilian.methods.chain_tagger import ChainTagger, tags_of
 from duilian.models.chain import Chain
 from duilian.models.weights import Features, build_rows
 from duilian.ragged import Ragged
 from duilian.settings import Setting
-from duilian.standards.schemes import parse_labels, scheme, words_of
-from duilian.tagger import SideInfo, Tagger, read_sides
-from duilian.tensors import Header, require_field
+from duilian.tagger import Tagger
 from duilian.training import doubt
 from duilian.training.data import TrainingData, cut_at
 from duilian.training.learners import CrfLearner, Learner, OnlineLearner
 from duilian.training.loop import Loop
 from duilian.training.temperature import fit_temperature
+
+Guide = NDArray[np.int32]
+"""(G, U): a label of each of G other standards for each unit."""
 
 SHARED = (
     Setting("epochs", 20, "passes over the training data at the most", low=1),
@@ -76,11 +69,15 @@ PA = (
 )
 
 
-def template_lines(name: str, task: str) -> tuple[str, ...]:
-    """The templates that a setting means: a name of TEMPLATES, or lines separated by semicolons."""
+def template_lines(name: str, task: str, n_guides: int = 0) -> tuple[str, ...]:
+    """The templates that a setting means: a name of TEMPLATES, or lines separated by semicolons.
+
+    With guides, templates that look at none are joined with them (``features.templates.guided``).
+    """
     if name == "auto":
         name = "li2015" if task == "pos" else "lexicon"
-    return TEMPLATES[name] if name in TEMPLATES else tuple(line.strip() for line in name.split(";"))
+    lines = TEMPLATES[name] if name in TEMPLATES else tuple(line.strip() for line in name.split(";"))
+    return lines if not n_guides or any(map(guides_in, lines)) else guided(lines, n_guides)
 
 
 def make_featurizer(
@@ -116,17 +113,18 @@ def make_learner(chain: Chain, data: TrainingData, settings: dict[str, Any], see
     )
 
 
-def prepare(side: Side, task: str, settings: dict[str, Any]) -> tuple[Chain, TrainingData]:
+def prepare(side: Side, task: str, settings: dict[str, Any], guide: Guide | None = None) -> tuple[Chain, TrainingData]:
     """Labels, features and an empty chain for one side."""
-    side = without_doubtful(side, settings)
+    if guide is None:  # guides stand beside the sentences of a corpus that is already cut down
+        side = without_doubtful(side, settings)
     gold = side.gold
     labelled = label_units(side.corpus, gold, task, settings["scheme"])
     sure = doubt.of_units(side.corpus, gold, task)
     if settings.get("unsure") == "label":
         labelled = doubt.forget(labelled, sure, settings["sure"])
-    lines = template_lines(settings["templates"], task)
+    lines = template_lines(settings["templates"], task, 0 if guide is None else len(guide))
     featurizer = make_featurizer(lines, task, settings, word_units(side.corpus, gold) if task != "pos" else None)
-    (rows,) = featurizer.fit([labelled.units], cutoff=settings["cutoff"])
+    (rows,) = featurizer.fit([labelled.units], None if guide is None else [guide], settings["cutoff"])
     chain = empty_chain(labelled, rows, featurizer, task, settings)
     begins = may_begin(labelled, grammar_of(chain.names, task, settings["scheme"]).starts)
     cuts = cut_at(labelled.units, settings["split"], begins)
@@ -153,11 +151,11 @@ def may_begin(labelled: Labelled, starts: NDArray[np.bool_]) -> NDArray[np.bool_
 class Dev:
     """A dev corpus with its features, looked up once."""
 
-    def __init__(self, side: Side, task: str, featurizer: Featurizer) -> None:
+    def __init__(self, side: Side, task: str, featurizer: Featurizer, guide: Guide | None = None) -> None:
         assert side.dev is not None
         self.side, self.task = side, task
         self.units = units_of(side.dev, side.dev.layer(side.dev_layer), task)
-        rows = featurizer.transform(self.units)
+        rows = featurizer.transform(self.units, guide)
         self.features = Features(rows.data, rows.offsets)
 
     def score(self, chain: Chain) -> float:
@@ -178,129 +176,51 @@ class Dev:
         return replace(chain, temperature=heat)
 
 
+class ChainRun:
+    """One chain from its corpus to its last epoch.
+
+    guide, dev_guide: labels that other standards give the units of the side's corpora, as features
+    """
+
+    def __init__(
+        self, side: Side, task: str, settings: dict[str, Any], seed: int,
+        guide: Guide | None = None, dev_guide: Guide | None = None,
+    ) -> None:  # fmt: skip
+        self.settings = settings
+        self.chain, data = prepare(side, task, settings, guide)
+        self.dev = dev = Dev(side, task, self.chain.featurizer, dev_guide) if side.dev is not None else None
+        self.loop = Loop(
+            make_learner(self.chain, data, settings, seed),
+            None if dev is None else lambda model: {side.name: dev.score(model)},
+            settings["epochs"],
+            settings["patience"],
+        )
+
+    def finished(self, model: Chain) -> Chain:
+        """A model of the loop with the temperature that makes probabilities of its scores, without idle rows."""
+        if "batch" not in self.settings and self.dev is not None:
+            model = self.dev.with_temperature(model)
+        return model.without_idle_rows()
+
+    def about(self) -> dict[str, int]:
+        """How large the chain is."""
+        return {"features": len(self.chain.featurizer), "entries": len(self.chain.rows.labels)}
+
+
 def start(name: str) -> Callable[[list[Side], str, dict[str, Any], int], Training]:
     """The training run of crf, perceptron or pa."""
 
-    def run(sides: list[Side], task: str, settings: dict[str, Any], seed: int) -> Training:
-        return train_chain(name, sides[0], sides, task, settings, seed)
+    def begin(sides: list[Side], task: str, settings: dict[str, Any], seed: int) -> Training:
+        (side,) = sides
+        run = ChainRun(side, task, settings, seed)
 
-    return run
+        def finish(model: Chain) -> Tagger:
+            return ChainTagger(name, task, side.info(tags_of(model)), run.finished(model), {})
 
+        about = {"settings": settings, "seed": seed, **run.about()}
+        return Training(name, run.loop, finish, about, stamp_of(name, sides, task, settings, seed))
 
-def train_chain(name: str, side: Side, sides: list[Side], task: str, settings: dict[str, Any], seed: int) -> Training:
-    """A chain on one side; sides: what the user gave, for the stamp."""
-    chain, data = prepare(side, task, settings)
-    dev = Dev(side, task, chain.featurizer) if side.dev is not None else None
-    loop = Loop(
-        make_learner(chain, data, settings, seed),
-        None if dev is None else lambda model: {side.name: dev.score(model)},
-        settings["epochs"],
-        settings["patience"],
-    )
-
-    def finish(model: Chain) -> Tagger:
-        if "batch" not in settings and dev is not None:
-            model = dev.with_temperature(model)
-        tags = (
-            sorted({tag for tag in (parse_labels(scheme(model.scheme), model.names)[2]) if tag})
-            if task != "pos"
-            else model.names
-        )
-        return ChainTagger(name, task, side.info(tags), model.without_idle_rows(), {})
-
-    about = {"settings": settings, "seed": seed, "features": len(chain.featurizer), "entries": len(chain.rows.labels)}
-    return Training(name, loop, finish, about, stamp_of(name, sides, task, settings, seed))
-
-
-class ChainTagger(Tagger):
-    """A chain as a tagger."""
-
-    def __init__(self, method: str, task: str, side: SideInfo, chain: Chain, about: dict[str, Any]) -> None:
-        super().__init__(task, [side], about)
-        self.method, self.chain = method, chain
-
-    def label(self, corpus: Corpus, layer: Layer | None, side: SideInfo, *, constrain: bool, confidence: bool) -> Layer:
-        """Words relabelled, or text segmented anew."""
-        chain, task = self.chain, self.task
-        units = units_of(corpus, layer, task)
-        features = chain.features(units)
-        allowed, sets = self._allowed(corpus, layer, units, constrain)
-        labels = chain.decode(features, units.sentences, allowed, sets)
-        new = layer_from(corpus, labels, chain.names, task, layer, side.name, chain.scheme)
-        if confidence:
-            new = replace(new, confidence=self._confidence(units, features, labels, allowed, sets))
-        return new
-
-    def _allowed(
-        self, corpus: Corpus, layer: Layer | None, units: Units, constrain: bool
-    ) -> tuple[NDArray[np.int32] | None, Ragged | None]:
-        if constrain and layer is not None and layer.name != "chunks":
-            given = label_units(corpus, layer, self.task, self.chain.scheme, self.chain.names)
-            return given.labels, given.sets
-        if self.task != "pos" and (layer is None or layer.name == "chunks") and is_space(corpus.text).any():
-            return boundary_sets(corpus, units, self.chain.names, self.chain.scheme)
-        return None, None
-
-    def _confidence(
-        self, units: Units, features: Features, labels: NDArray[np.int32], allowed: Any, sets: Ragged | None
-    ) -> NDArray[np.float32]:
-        """Of each word: the marginal of its tag, or of its whole span with its tag."""
-        chain, found = self.chain, []
-        for begin, end, part in chain.posteriors(features, units.sentences, allowed, sets):
-            if self.task == "pos":
-                found.append(part.of_labels(labels[begin:end]))
-                continue
-            prefixes, _, _ = parse_labels(scheme(chain.scheme), chain.names)
-            begins, ends, _ = words_of(scheme(chain.scheme), prefixes[labels[begin:end]], part.sentences)
-            found.append(part.of_spans(labels[begin:end], begins, ends))
-        return np.concatenate([*found, np.zeros(0)]).astype(np.float32)
-
-    def sample(self, corpus: Corpus, rng: np.random.Generator, layer: str | None = None) -> Corpus:
-        """The corpus with a labelling drawn from the model's distribution in place of the best one."""
-        read = next((one for one in corpus.layers if layer is None or one.name == layer), None)
-        units = units_of(corpus, read, self.task)
-        features = self.chain.features(units)
-        allowed, sets = self._allowed(corpus, read, units, False)
-        labels = [part.sample(rng) for _, _, part in self.chain.posteriors(features, units.sentences, allowed, sets)]
-        drawn = np.concatenate([np.zeros(0, np.int32), *labels])
-        name = read.name if read is not None else self.side().name
-        return corpus.with_layer(layer_from(corpus, drawn, self.chain.names, self.task, read, name, self.chain.scheme))
-
-    def n_best(self, corpus: Corpus, side: str | None, layer: str | None, k: int) -> list[list[tuple[Layer, float]]]:
-        """The k best labellings of each sentence with their probabilities, best first."""
-        info = self.side(side)
-        found = []
-        for number in range(len(corpus)):
-            one = corpus.select([number])
-            read = next((part for part in one.layers if layer is None or part.name == layer), None)
-            units = units_of(one, read, self.task)
-            features = self.chain.features(units)
-            allowed, sets = self._allowed(one, read, units, constrain=False)
-            paths, scores = self.chain.n_best(features, 0, len(units), k, allowed, sets)
-            parts = self.chain.posteriors(features, units.sentences, allowed, sets)
-            log_z = sum((float(part.log_z.sum()) for _, _, part in parts), 0.0)
-            found.append(
-                [
-                    (
-                        layer_from(one, path, self.chain.names, self.task, read, info.name, self.chain.scheme),
-                        float(np.exp(score / self.chain.temperature - log_z)),
-                    )
-                    for path, score in zip(paths, scores, strict=True)
-                ]
-            )
-        return found
-
-    def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Header fields and tensors of the chain."""
-        return self.chain.to_tensors()
-
-    @classmethod
-    def load(cls, header: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> ChainTagger:
-        """From a model file."""
-        fields = Header(getattr(header, "path", "model"), require_field(header, "model", dict))
-        chain = Chain.from_tensors(fields, tensors)
-        (side,) = read_sides(header, tensors)[:1]
-        return cls(require_field(header, "method", str), chain.task, side, chain, require_field(header, "about", dict))
+    return begin
 
 
 def method(name: str, about: str, settings: tuple[Setting, ...]) -> Method:
