@@ -7,7 +7,7 @@ from typing import Any
 
 from duilian import storage
 from duilian.errors import UsageError
-from duilian.methods import correspondence, coupled, hmm, merge, single
+from duilian.methods import correspondence, coupled, hmm, merge, multitask, single
 from duilian.methods.base import Method, Side, Training
 from duilian.settings import resolve
 from duilian.tagger import Tagger
@@ -16,7 +16,15 @@ from duilian.tensors import reject
 __all__ = ["METHODS", "Method", "Side", "Training", "find", "load", "train"]
 
 METHODS: dict[str, Method] = {
-    method.name: method for method in (*single.METHODS, hmm.METHOD, merge.METHOD, correspondence.METHOD, coupled.METHOD)
+    method.name: method
+    for method in (
+        *single.METHODS,
+        hmm.METHOD,
+        merge.METHOD,
+        multitask.METHOD,
+        correspondence.METHOD,
+        coupled.METHOD,
+    )
 }
 
 
