@@ -84,7 +84,7 @@ def test_the_best_path_with_its_expansion(seed: int, n: int, holes: float) -> No
     path, other_path = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
     score = expansion.best_pairs(
         nodes(two.own, False), nodes(two.other, True), n, links, tables(two.own), tables(two.other),
-        np.empty((n, k), np.float32), np.empty((3, 3), np.float32), np.empty((3, 3), np.float32), path, other_path,
+        np.empty((n, k), np.float32), np.empty(3, np.float32), np.empty((3, 3), np.float32), path, other_path,
     )  # fmt: skip
     scores = two.task().scores()
     if not scores:
@@ -106,7 +106,7 @@ def test_the_best_right_and_the_best_wrong_path(seed: int, n: int, holes: float,
     room = [np.empty((n, k), np.float32), np.empty((n, k), np.float32), np.empty(k, np.float32)]
     goal, high = expansion.best_right_and_wrong(
         nodes(two.own, False), nodes(two.other, True), n, links, tables(two.own), tables(two.other), fine, *room,
-        np.empty((3, 3), np.float32), np.empty((3, 3), np.float32), *paths,
+        np.empty(3, np.float32), np.empty((3, 3), np.float32), *paths,
     )  # fmt: skip
     scores = task.scores()
     for right, score, own, other in ((True, goal, *paths[:2]), (False, high, *paths[2:])):
@@ -136,7 +136,7 @@ def test_many_right_labels_take_the_other_road() -> None:
     paths = [np.empty(n, np.int32) for _ in range(4)]
     goal, high = expansion.best_right_and_wrong(
         node, other, n, links, one, two, fine, np.empty((n, k), np.float32), np.empty((n, k), np.float32),
-        np.empty(k, np.float32), np.empty((size, 3), np.float32), np.empty((3, size), np.float32), *paths,
+        np.empty(k, np.float32), np.empty(3, np.float32), np.empty((3, size), np.float32), *paths,
     )  # fmt: skip
     best = {True: -np.inf, False: -np.inf}
     for labels in itertools.product(range(size), repeat=n):

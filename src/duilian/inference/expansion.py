@@ -19,12 +19,18 @@ from numpy.typing import NDArray
 from duilian.kernels import fast_kernel, kernel
 
 
+DIRECT = 24
+"""A label with at most so many pairs that may stand before it asks each of them."""
+
+
 class Links(NamedTuple):
     """Which labels go together, K pairs in the order of the own labels, and which may follow each other.
 
     own, other: (K,) int32; other is M for none.  firsts: (L + 1,) int64, pairs of each own label
     before:     (L + 1,) int64, and begins, ends: ranges of own labels that may stand before each own label
     after:      (M + 2,) int64, and opens, closes: ranges of other labels, none among them, that may follow each
+    wide:       (L,) bool, labels behind so many pairs that a step is taken by way of a table
+    feeds:      (L,) bool, labels that stand before a wide one;  asked: other labels of the pairs of wide ones
     """
 
     own: Any
@@ -36,6 +42,9 @@ class Links(NamedTuple):
     after: Any
     opens: Any
     closes: Any
+    wide: Any
+    feeds: Any
+    asked: Any
 
 
 class Tables(NamedTuple):
@@ -62,16 +71,19 @@ def links_of(pairs: Any, follows: Any, other_follows: Any) -> Links:
     before, begins, ends = _ranges(np.asarray(follows).T)
     after, opens, closes = _ranges(wide)
     own, other = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-    return Links(own, other, firsts, before, begins, ends, after, opens, closes)
+    is_wide = np.asarray(follows, np.int64).T @ np.diff(firsts) > DIRECT
+    feeds = np.asarray(follows)[:, is_wide].any(axis=1)
+    asked = np.unique(other[is_wide[own]])
+    return Links(own, other, firsts, before, begins, ends, after, opens, closes, is_wide, feeds, asked)
 
 
-def _ranges(allowed: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The runs of True in each row: offsets, first columns, columns behind the last."""
+def _ranges(allowed: Any) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
+    """The runs of True in each row: offsets, first columns, columns behind the last; unsigned, for vector loops."""
     edges = np.diff(np.pad(np.asarray(allowed, np.int8), ((0, 0), (1, 1))), axis=1)
     rows, begins = np.nonzero(edges == 1)
     _, ends = np.nonzero(edges == -1)
     offsets = np.searchsorted(rows, np.arange(len(edges) + 1))
-    return offsets.astype(np.int64), begins.astype(np.int64), ends.astype(np.int64)
+    return offsets.astype(np.int64), begins.astype(np.uint64), ends.astype(np.uint64)
 
 
 def tables_of(trans: Any, start: Any, end: Any) -> Tables:
@@ -119,14 +131,16 @@ def with_escapes(pairs: Any, rules: Any, other_rules: Any) -> NDArray[np.int32]:
 def advance(before: Any, links: Any, own: Any, other: Any, room: Any, turned: Any, out: Any) -> None:
     """out[k] = max over pairs k' that may stand before k of before[k'] + both steps.
 
-    before, out (K,); own, other Tables; room (L, M + 1), turned (M + 1, L) scratch; float32
+    before, out (K,); own, other Tables; room (M + 1,), turned (M + 1, L) scratch; float32
     """
-    n, m = room.shape
     low = np.float32(-np.inf)
-    for a in range(n):
-        row = room[a]
-        for z in range(m):
-            row[z] = low
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    for a in range(len(links.feeds)):
+        if not links.feeds[a]:
+            continue
+        # room[z]: the best of the pairs of a, with the step to z on the other side
+        for z in range(len(room)):
+            room[z] = low
         for k in range(links.firsts[a], links.firsts[a + 1]):
             value = before[k]
             if value > low:
@@ -135,28 +149,35 @@ def advance(before: Any, links: Any, own: Any, other: Any, room: Any, turned: An
                 for r in range(links.after[old], links.after[old + 1]):
                     for z in range(links.opens[r], links.closes[r]):
                         s = value + steps[z]
-                        row[z] = s if s > row[z] else row[z]
-    for z in range(m):
-        for a in range(n):
-            turned[z, a] = room[a, z]
-    for b in range(n):
+                        room[z] = s if s > room[z] else room[z]
+        for i in range(len(links.asked)):
+            turned[links.asked[i], a] = room[links.asked[i]]
+    for b in range(len(links.wide)):
         steps = own.turned[b]
         for k in range(links.firsts[b], links.firsts[b + 1]):
-            column = turned[links.other[k]]
             w = x = y = v = low
-            for r in range(links.before[b], links.before[b + 1]):
-                first, last = links.begins[r], links.ends[r]
-                stop = last - (last - first) % 4
-                for a in range(first, stop, 4):
-                    s0, s1 = column[a] + steps[a], column[a + 1] + steps[a + 1]
-                    s2, s3 = column[a + 2] + steps[a + 2], column[a + 3] + steps[a + 3]
-                    w = s0 if s0 > w else w
-                    x = s1 if s1 > x else x
-                    y = s2 if s2 > y else y
-                    v = s3 if s3 > v else v
-                for a in range(stop, last):
-                    s0 = column[a] + steps[a]
-                    w = s0 if s0 > w else w
+            if links.wide[b]:
+                column = turned[links.other[k]]
+                for r in range(links.before[b], links.before[b + 1]):
+                    first, last = links.begins[r], links.ends[r]
+                    stop = last - (last - first) % four
+                    for a in range(first, stop, four):
+                        s0, s1 = column[a] + steps[a], column[a + one] + steps[a + one]
+                        s2, s3 = column[a + two] + steps[a + two], column[a + three] + steps[a + three]
+                        w = s0 if s0 > w else w
+                        x = s1 if s1 > x else x
+                        y = s2 if s2 > y else y
+                        v = s3 if s3 > v else v
+                    for a in range(stop, last):
+                        s0 = column[a] + steps[a]
+                        w = s0 if s0 > w else w
+            else:
+                there = other.turned[links.other[k]]
+                for r in range(links.before[b], links.before[b + 1]):
+                    for a in range(links.begins[r], links.ends[r]):
+                        for c in range(links.firsts[a], links.firsts[a + 1]):
+                            s0 = before[c] + there[links.other[c]] + steps[a]
+                            w = s0 if s0 > w else w
             w = x if x > w else w
             y = v if v > y else y
             out[k] = y if y > w else w

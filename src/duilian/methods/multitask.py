@@ -174,36 +174,18 @@ class Preparation:
         return mappings.automatic(self.names, *labels).common(settings["share"])
 
     def model(self) -> MultiTask:
-        """The model with a weight for every (feature, label) that training allows, expanded labels included, all 0."""
+        """The model with a weight for every (feature, label) that each side's own corpus has, all 0."""
         settings, parts = self.settings, self.parts
         homes = np.repeat(parts.homes, np.diff(parts.sentences))
         flat = Ragged(parts.features.data, parts.features.offsets)
-        both = settings["direction"] == "both"
         sides = []
         for side, names in enumerate(self.names):
-            labels, sets = parts.given[side].labels, parts.given[side].sets
-            mine = np.flatnonzero(homes == side)
-            corpora = [(flat.select(mine), labels[mine], sets)]
-            if side == 1 or both:
-                corpora.append(self._mapped(side, np.flatnonzero(homes != side), flat))
-            rows = build_rows(len(self.featurizer), len(names), corpora, settings["full"])
+            mine, given = np.flatnonzero(homes == side), parts.given[side]
+            corpus = flat.select(mine), given.labels[mine], given.sets
+            rows = build_rows(len(self.featurizer), len(names), [corpus], settings["full"])
             sides.append(empty_side(names, self.task, settings["scheme"], rows))
-        return MultiTask(
-            self.task, settings["scheme"], self.featurizer, tuple(sides), self.pairs, settings["direction"] == "one-way"
-        )
-
-    def _mapped(self, side: int, units: NDArray[np.int64], flat: Ragged) -> tuple[Ragged, NDArray[np.int32], Ragged]:
-        """Units of the other corpus with the labels of a side that theirs map to."""
-        size = len(self.names[1 - side])
-        table = np.zeros((size, len(self.names[side])), np.bool_)
-        table[self.pairs[:, 1 - side], self.pairs[:, side]] = True
-        given = self.parts.given[1 - side]
-        kinds, where = np.unique(given.labels[units], return_inverse=True)
-        rows = []
-        for kind in kinds.tolist():
-            members = np.arange(size) if kind == -1 else [kind] if kind >= 0 else given.sets[-2 - kind]
-            rows.append(np.flatnonzero(table[members].any(axis=0)).astype(np.int32))
-        return flat.select(units), (-2 - where.ravel()).astype(np.int32), Ragged.from_rows(rows, np.int32)
+        one_way = settings["direction"] == "one-way"
+        return MultiTask(self.task, settings["scheme"], self.featurizer, tuple(sides), self.pairs, one_way)
 
     def loop(self, about: dict[str, Any]) -> Loop:
         """The passes."""

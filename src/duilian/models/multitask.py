@@ -51,7 +51,7 @@ def decode(
     narrow = np.empty((longest, n_other), np.float32)
     wide = np.zeros((longest, n_other + 1), np.float32)
     best = np.empty((longest, n_pairs), np.float32)
-    room = np.empty((n_labels, n_other + 1), np.float32)
+    room = np.empty(n_other + 1, np.float32)
     turned = np.empty((n_other + 1, n_labels), np.float32)
     others = np.empty(longest, np.int32)
     for s in range(len(sentences) - 1):

@@ -44,7 +44,7 @@ class Numbers(NamedTuple):
 class Room(NamedTuple):
     """Scratch for the sentences of one side; n the longest of them, L own labels, M others, K pairs.
 
-    node (n, L), narrow (n, M), wide (n, M + 1), right, wrong (n, K), both (K,), room (L, M + 1), turned (M + 1, L)
+    node (n, L), narrow (n, M), wide (n, M + 1), right, wrong (n, K), both (K,), room (M + 1,), turned (M + 1, L)
     float32; fine (n, L) bool; gold, other_gold, path, other_path (n,) int32
     """
 
@@ -218,7 +218,7 @@ def room_for(n: int, n_labels: int, n_others: int, n_pairs: int) -> Room:
 
     return Room(
         scores(n, n_labels), scores(n, n_others), scores(n, n_others + 1), scores(n, n_pairs), scores(n, n_pairs),
-        scores(n_pairs), scores(n_labels, n_others + 1), scores(n_others + 1, n_labels),
+        scores(n_pairs), scores(n_others + 1), scores(n_others + 1, n_labels),
         np.empty((n, n_labels), np.bool_), labels(), labels(), labels(), labels(),
     )  # fmt: skip
 
@@ -272,9 +272,11 @@ class MultiTaskLearner:
         for side in (0, 1):
             others = sizes[1 - side] if model.expands(side) else 0
             rooms.append(room_for(longest[side], sizes[side], others, len(model.links[side].own)))
+        (one, two), (links, other_links), (view, other_view) = self.now, model.links, views
         wrong = expanded_pass(
-            self.now[0], self.now[1], model.links[0], model.links[1], NO_TABLES, model.one_way, views[0], views[1], given[0].labels, sets[0], given[1].labels,
-            sets[1], sentences, homes, rooms[0], rooms[1], int(self.steps[0]), settings["C"], settings["margin"] == "errors",
+            one, two, links, other_links, NO_TABLES, model.one_way, view, other_view, given[0].labels, sets[0],
+            given[1].labels, sets[1], sentences, homes, rooms[0], rooms[1], int(self.steps[0]), settings["C"],
+            settings["margin"] == "errors",
         )  # fmt: skip
         return int(wrong)
 
