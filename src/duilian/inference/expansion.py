@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from duilian.kernels import fast_kernel, kernel
 
-
 DIRECT = 24
 """A label with at most so many pairs that may stand before it asks each of them."""
 
