@@ -74,6 +74,12 @@ def tables(problem: LearningProblem) -> expansion.Tables:
     return expansion.tables_of(problem.trans, problem.start, problem.end)
 
 
+def steps(links: expansion.Links, own: expansion.Tables, other: expansion.Tables) -> expansion.Steps:
+    found = expansion.room_for_steps(links)
+    expansion.fill_steps(links, own, other, found)
+    return found
+
+
 SEEDS = st.integers(0, 10**6)
 
 
@@ -82,9 +88,10 @@ def test_the_best_path_with_its_expansion(seed: int, n: int, holes: float) -> No
     two = two_sides(seed, (n,), holes)
     links, k = two.links, len(two.pairs)
     path, other_path = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    both = tables(two.own), tables(two.other)
     score = expansion.best_pairs(
-        nodes(two.own, False), nodes(two.other, True), n, links, tables(two.own), tables(two.other),
-        np.empty((n, k), np.float32), np.empty(3, np.float32), np.empty((3, 3), np.float32), path, other_path,
+        nodes(two.own, False), nodes(two.other, True), n, links, *both, steps(links, *both),
+        np.empty((n, k), np.float32), path, other_path,
     )  # fmt: skip
     scores = two.task().scores()
     if not scores:
@@ -104,9 +111,9 @@ def test_the_best_right_and_the_best_wrong_path(seed: int, n: int, holes: float,
         fine[t, list(labels)] = True
     paths = [np.full(n, -1, np.int32) for _ in range(4)]
     room = [np.empty((n, k), np.float32), np.empty((n, k), np.float32), np.empty(k, np.float32)]
+    both = tables(two.own), tables(two.other)
     goal, high = expansion.best_right_and_wrong(
-        nodes(two.own, False), nodes(two.other, True), n, links, tables(two.own), tables(two.other), fine, *room,
-        np.empty(3, np.float32), np.empty((3, 3), np.float32), *paths,
+        nodes(two.own, False), nodes(two.other, True), n, links, *both, steps(links, *both), fine, *room, *paths,
     )  # fmt: skip
     scores = task.scores()
     for right, score, own, other in ((True, goal, *paths[:2]), (False, high, *paths[2:])):
@@ -135,8 +142,8 @@ def test_many_right_labels_take_the_other_road() -> None:
     k = len(pairs)
     paths = [np.empty(n, np.int32) for _ in range(4)]
     goal, high = expansion.best_right_and_wrong(
-        node, other, n, links, one, two, fine, np.empty((n, k), np.float32), np.empty((n, k), np.float32),
-        np.empty(k, np.float32), np.empty(3, np.float32), np.empty((3, size), np.float32), *paths,
+        node, other, n, links, one, two, steps(links, one, two), fine, np.empty((n, k), np.float32),
+        np.empty((n, k), np.float32), np.empty(k, np.float32), *paths,
     )  # fmt: skip
     best = {True: -np.inf, False: -np.inf}
     for labels in itertools.product(range(size), repeat=n):
@@ -218,7 +225,7 @@ class Pass:
             n = two.own.n_labels
             alone = np.stack([np.arange(n), np.zeros(n, np.int64)], axis=1)
             links = expansion.links_of(alone, two.own.trans > -np.inf, np.zeros((0, 0), np.bool_))
-        room = training.room_for(longest, two.own.n_labels, m, len(links.own))
+        room = training.room_for(longest, two.own.n_labels, m, links)
         n_sentences = len(two.own.sentences) - 1
         sets = two.own.sets.data.astype(np.int32), two.own.sets.offsets
         self.wrong = training.expanded_pass(

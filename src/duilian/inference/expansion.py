@@ -5,7 +5,7 @@
 
 "Only the highest-scoring mapped label is expanded": all z are chosen together and exactly, by Viterbi over pairs
 (y_t, z_t). The last label of the other side is none: it scores nothing anywhere and goes before and behind every label.
-A step takes two maxima, over z' for each y' and then over y', so that transitions cost far less than pairs squared.
+A step takes two maxima, over z' for each y' and then over y', so that transitions cost less than pairs squared.
 Twins by enumeration: ``tests/naive/expansion.py``.
 """
 
@@ -27,9 +27,8 @@ class Links(NamedTuple):
 
     own, other: (K,) int32; other is M for none.  firsts: (L + 1,) int64, pairs of each own label
     before:     (L + 1,) int64, and begins, ends: ranges of own labels that may stand before each own label
-    after:      (M + 2,) int64, and opens, closes: ranges of other labels, none among them, that may follow each
-    wide:       (L,) bool, labels behind so many pairs that a step is taken by way of a table
-    feeds:      (L,) bool, labels that stand before a wide one;  asked: other labels of the pairs of wide ones
+    narrow:     (N,) pairs behind few others, which are before_narrow[starts[i]:starts[i + 1]], legal ones alone
+    wide:       (J,) int64, the other pairs;  feeds: own labels that may stand before one of them
     """
 
     own: Any
@@ -38,12 +37,11 @@ class Links(NamedTuple):
     before: Any
     begins: Any
     ends: Any
-    after: Any
-    opens: Any
-    closes: Any
+    narrow: Any
+    starts: Any
+    before_narrow: Any
     wide: Any
     feeds: Any
-    asked: Any
 
 
 class Tables(NamedTuple):
@@ -65,15 +63,18 @@ def links_of(pairs: Any, follows: Any, other_follows: Any) -> Links:
     firsts = np.searchsorted(pairs[:, 0], np.arange(n + 1)).astype(np.int64)
     if np.any(np.diff(firsts) < 1) or np.any(pairs[:, 1] > m):
         raise ValueError("every label needs a pair, and no pair may name a label that is not there")
-    wide = np.ones((m + 1, m + 1), np.bool_)
-    wide[:m, :m] = other_follows
-    before, begins, ends = _ranges(np.asarray(follows).T)
-    after, opens, closes = _ranges(wide)
+    may = np.ones((m + 1, m + 1), np.bool_)
+    may[:m, :m] = other_follows
+    follows = np.asarray(follows, np.bool_)
+    before, begins, ends = _ranges(follows.T)
     own, other = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-    is_wide = np.asarray(follows, np.int64).T @ np.diff(firsts) > DIRECT
-    feeds = np.asarray(follows)[:, is_wide].any(axis=1)
-    asked = np.unique(other[is_wide[own]])
-    return Links(own, other, firsts, before, begins, ends, after, opens, closes, is_wide, feeds, asked)
+    is_wide = (follows.astype(np.int64).T @ np.diff(firsts) > DIRECT)[own]
+    narrow, wide = np.flatnonzero(~is_wide), np.flatnonzero(is_wide)
+    rows = [np.flatnonzero(follows[own, own[k]] & may[other, other[k]]) for k in narrow.tolist()]
+    starts = np.cumsum([0, *(len(row) for row in rows)])
+    before_narrow = np.concatenate([np.zeros(0, np.int64), *rows])
+    feeds = np.flatnonzero(follows[:, np.unique(own[wide])].any(axis=1))
+    return Links(own, other, firsts, before, begins, ends, narrow, starts, before_narrow, wide, feeds)
 
 
 def _ranges(allowed: Any) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
@@ -126,60 +127,71 @@ def with_escapes(pairs: Any, rules: Any, other_rules: Any) -> NDArray[np.int32]:
     return np.argwhere(table).astype(np.int32)
 
 
+class Steps(NamedTuple):
+    """Scores of the steps to each wide pair: own (L, J), other (M + 1, J); row, best (J,) scratch; all float32."""
+
+    own: Any
+    other: Any
+    row: Any
+    best: Any
+
+
+def room_for_steps(links: Links) -> Steps:
+    """Steps without their scores."""
+    n, m, j = len(links.firsts) - 1, int(links.other.max(initial=0)) + 1, len(links.wide)
+    shapes: tuple[Any, ...] = ((n, j), (m, j), j, j)
+    one, two, three, four = (np.zeros(shape, np.float32) for shape in shapes)
+    return Steps(one, two, three, four)
+
+
+@kernel
+def fill_steps(links: Any, own: Any, other: Any, steps: Any) -> None:
+    """Write the scores of the tables into steps."""
+    for j in range(len(links.wide)):
+        k = links.wide[j]
+        for a in range(len(steps.own)):
+            steps.own[a, j] = own.trans[a, links.own[k]]
+        for z in range(len(steps.other)):
+            steps.other[z, j] = other.trans[z, links.other[k]]
+
+
 @fast_kernel
-def advance(before: Any, links: Any, own: Any, other: Any, room: Any, turned: Any, out: Any) -> None:
+def advance(before: Any, links: Any, own: Any, other: Any, steps: Any, out: Any) -> None:
     """out[k] = max over pairs k' that may stand before k of before[k'] + both steps.
 
-    before, out (K,); own, other Tables; room (M + 1,), turned (M + 1, L) scratch; float32
+    before, out (K,) float32; own, other Tables; steps: Steps of these tables
     """
     low = np.float32(-np.inf)
-    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    for a in range(len(links.feeds)):
-        if not links.feeds[a]:
-            continue
-        # room[z]: the best of the pairs of a, with the step to z on the other side
-        for z in range(len(room)):
-            room[z] = low
+    n_wide = len(links.wide)
+    row, best = steps.row, steps.best
+    for j in range(n_wide):
+        best[j] = low
+    for f in range(len(links.feeds)):
+        a = links.feeds[f]
+        for j in range(n_wide):
+            row[j] = low
         for k in range(links.firsts[a], links.firsts[a + 1]):
             value = before[k]
             if value > low:
-                old = links.other[k]
-                steps = other.trans[old]
-                for r in range(links.after[old], links.after[old + 1]):
-                    for z in range(links.opens[r], links.closes[r]):
-                        s = value + steps[z]
-                        room[z] = s if s > room[z] else room[z]
-        for i in range(len(links.asked)):
-            turned[links.asked[i], a] = room[links.asked[i]]
-    for b in range(len(links.wide)):
-        steps = own.turned[b]
-        for k in range(links.firsts[b], links.firsts[b + 1]):
-            w = x = y = v = low
-            if links.wide[b]:
-                column = turned[links.other[k]]
-                for r in range(links.before[b], links.before[b + 1]):
-                    first, last = links.begins[r], links.ends[r]
-                    stop = last - (last - first) % four
-                    for a in range(first, stop, four):
-                        s0, s1 = column[a] + steps[a], column[a + one] + steps[a + one]
-                        s2, s3 = column[a + two] + steps[a + two], column[a + three] + steps[a + three]
-                        w = s0 if s0 > w else w
-                        x = s1 if s1 > x else x
-                        y = s2 if s2 > y else y
-                        v = s3 if s3 > v else v
-                    for a in range(stop, last):
-                        s0 = column[a] + steps[a]
-                        w = s0 if s0 > w else w
-            else:
-                there = other.turned[links.other[k]]
-                for r in range(links.before[b], links.before[b + 1]):
-                    for a in range(links.begins[r], links.ends[r]):
-                        for c in range(links.firsts[a], links.firsts[a + 1]):
-                            s0 = before[c] + there[links.other[c]] + steps[a]
-                            w = s0 if s0 > w else w
-            w = x if x > w else w
-            y = v if v > y else y
-            out[k] = y if y > w else w
+                step = steps.other[links.other[k]]
+                for j in range(n_wide):
+                    s = value + step[j]
+                    row[j] = s if s > row[j] else row[j]
+        step = steps.own[a]
+        for j in range(n_wide):
+            s = row[j] + step[j]
+            best[j] = s if s > best[j] else best[j]
+    for j in range(n_wide):
+        out[links.wide[j]] = best[j]
+    for i in range(len(links.narrow)):
+        k = links.narrow[i]
+        own_step, other_step = own.turned[links.own[k]], other.turned[links.other[k]]
+        high = low
+        for at in range(links.starts[i], links.starts[i + 1]):
+            c = links.before_narrow[at]
+            s = before[c] + own_step[links.own[c]] + other_step[links.other[c]]
+            high = s if s > high else high
+        out[k] = high
 
 
 @kernel
@@ -229,18 +241,18 @@ def best_end(values: Any, links: Any, own: Any, other: Any) -> Any:
 
 @kernel
 def best_pairs(
-    node: Any, other_node: Any, n: Any, links: Any, own: Any, other: Any, best: Any, room: Any, turned: Any,
-    path: Any, other_path: Any,
+    node: Any, other_node: Any, n: Any, links: Any, own: Any, other: Any, steps: Any, best: Any, path: Any,
+    other_path: Any,
 ) -> Any:  # fmt: skip
     """Best labels with their expansion, and the score; -inf if nothing is possible.
 
-    node (>= n, L), other_node (>= n, M + 1) float32, -inf where a label is not allowed; best (>= n, K), room, turned
-    scratch; path, other_path (n,) int32 out, M for none. No back pointers are stored.
+    node (>= n, L), other_node (>= n, M + 1) float32, -inf where a label is not allowed; steps: Steps, filled;
+    best (>= n, K) scratch; path, other_path (n,) int32 out, M for none. No back pointers are stored.
     """
     begin(links, own, other, best[0])
     emit(node, other_node, 0, links, best[0])
     for t in range(1, n):
-        advance(best[t - 1], links, own, other, room, turned, best[t])
+        advance(best[t - 1], links, own, other, steps, best[t])
         emit(node, other_node, t, links, best[t])
     k, high = best_end(best[n - 1], links, own, other)
     if k < 0:
@@ -255,8 +267,8 @@ def best_pairs(
 
 @kernel
 def best_right_and_wrong(
-    node: Any, other_node: Any, n: Any, links: Any, own: Any, other: Any, fine: Any, right: Any, wrong: Any,
-    both: Any, room: Any, turned: Any, gold: Any, other_gold: Any, path: Any, other_path: Any,
+    node: Any, other_node: Any, n: Any, links: Any, own: Any, other: Any, steps: Any, fine: Any, right: Any,
+    wrong: Any, both: Any, gold: Any, other_gold: Any, path: Any, other_path: Any,
 ) -> Any:  # fmt: skip
     """The best labels that are right everywhere, the best that are wrong somewhere, each expanded; both scores.
 
@@ -282,7 +294,7 @@ def best_right_and_wrong(
             if few <= 4:
                 for k in range(n_pairs):
                     both[k] = r0[k] if r0[k] > w0[k] else w0[k]
-                advance(both, links, own, other, room, turned, w)
+                advance(both, links, own, other, steps, w)
                 for k in range(n_pairs):
                     if fine[t, links.own[k]]:
                         _, r[k] = best_before(r0, links, own, other, k, fine[t - 1])
@@ -290,8 +302,8 @@ def best_right_and_wrong(
                     else:
                         r[k] = low
             else:
-                advance(w0, links, own, other, room, turned, w)
-                advance(r0, links, own, other, room, turned, r)
+                advance(w0, links, own, other, steps, w)
+                advance(r0, links, own, other, steps, r)
                 for k in range(n_pairs):
                     if not fine[t, links.own[k]]:
                         w[k] = r[k] if r[k] > w[k] else w[k]

@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 from duilian.errors import DuilianError
 from duilian.features import Featurizer
 from duilian.inference.chain import constrain
-from duilian.inference.expansion import Links, Tables, best_pairs, links_of, tables_of, with_escapes
+from duilian.inference.expansion import (
+    Links,
+    Tables,
+    best_pairs,
+    fill_steps,
+    links_of,
+    room_for_steps,
+    tables_of,
+    with_escapes,
+)
 from duilian.kernels import kernel
 from duilian.lifting import grammar_of
 from duilian.models.coupled import Coupled
@@ -36,8 +45,8 @@ NONE = "none"
 
 @kernel
 def decode(
-    sparse: Any, other_sparse: Any, n_other: Any, features: Any, links: Any, own: Any, other: Any, sentences: Any,
-    allowed: Any, set_data: Any, set_offsets: Any, out: Any,
+    sparse: Any, other_sparse: Any, n_other: Any, features: Any, links: Any, own: Any, other: Any, steps: Any,
+    sentences: Any, allowed: Any, set_data: Any, set_offsets: Any, out: Any,
 ) -> Any:  # fmt: skip
     """Best labels of every sentence; returns the first sentence for which no label sequence is possible, or -1.
 
@@ -51,9 +60,8 @@ def decode(
     narrow = np.empty((longest, n_other), np.float32)
     wide = np.zeros((longest, n_other + 1), np.float32)
     best = np.empty((longest, n_pairs), np.float32)
-    room = np.empty(n_other + 1, np.float32)
-    turned = np.empty((n_other + 1, n_labels), np.float32)
     others = np.empty(longest, np.int32)
+    fill_steps(links, own, other, steps)
     for s in range(len(sentences) - 1):
         first, last = sentences[s], sentences[s + 1]
         n = last - first
@@ -65,7 +73,7 @@ def decode(
             wide[:n, :n_other] = narrow[:n]
         if len(allowed):
             constrain(node, first, last, allowed, set_data, set_offsets)
-        top = best_pairs(node, wide, n, links, own, other, best, room, turned, out[first:last], others)
+        top = best_pairs(node, wide, n, links, own, other, steps, best, out[first:last], others)
         if top == -np.inf:
             return s
     return -1
@@ -140,7 +148,8 @@ class MultiTask:
         tables = self.tables[1 - side] if self.expands(side) else NO_TABLES
         stuck = decode(
             one.rows.sparse(), other.rows.sparse(), len(other.names) if self.expands(side) else 0, features,
-            self.links[side], self.tables[side], tables, sentences, allowed, data, offsets, out,
+            self.links[side], self.tables[side], tables, room_for_steps(self.links[side]), sentences, allowed, data,
+            offsets, out,
         )  # fmt: skip
         if stuck >= 0:
             raise DuilianError(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duilian.inference.expansion import Tables, best_right_and_wrong
+from duilian.inference.expansion import Links, Tables, best_right_and_wrong, fill_steps, room_for_steps
 from duilian.kernels import kernel
 from duilian.models.multitask import NO_TABLES, MultiTask
 from duilian.models.weights import Features, Sparse, score
@@ -44,8 +44,8 @@ class Numbers(NamedTuple):
 class Room(NamedTuple):
     """Scratch for the sentences of one side; n the longest of them, L own labels, M others, K pairs.
 
-    node (n, L), narrow (n, M), wide (n, M + 1), right, wrong (n, K), both (K,), room (M + 1,), turned (M + 1, L)
-    float32; fine (n, L) bool; gold, other_gold, path, other_path (n,) int32
+    node (n, L), narrow (n, M), wide (n, M + 1), right, wrong (n, K), both (K,) float32; steps: Steps;
+    fine (n, L) bool; gold, other_gold, path, other_path (n,) int32
     """
 
     node: Any
@@ -54,8 +54,7 @@ class Room(NamedTuple):
     right: Any
     wrong: Any
     both: Any
-    room: Any
-    turned: Any
+    steps: Any
     fine: Any
     gold: Any
     other_gold: Any
@@ -136,9 +135,11 @@ def expanded_step(
         room.wide[:n, :m] = room.narrow[:n]
     allow(labels, set_data, set_offsets, first, last, room.fine)
     tables = views(other) if expands else none
+    mine = views(own)
+    fill_steps(links, mine, tables, room.steps)
     goal, high = best_right_and_wrong(
-        room.node, room.wide, n, links, views(own), tables, room.fine, room.right, room.wrong, room.both, room.room,
-        room.turned, room.gold, room.other_gold, room.path, room.other_path,
+        room.node, room.wide, n, links, mine, tables, room.steps, room.fine, room.right, room.wrong, room.both,
+        room.gold, room.other_gold, room.path, room.other_path,
     )  # fmt: skip
     if goal == -np.inf or high == -np.inf:
         return 0
@@ -207,7 +208,7 @@ def expanded_pass(
     return wrong
 
 
-def room_for(n: int, n_labels: int, n_others: int, n_pairs: int) -> Room:
+def room_for(n: int, n_labels: int, n_others: int, links: Links) -> Room:
     """Scratch for sentences of n units at the most."""
 
     def labels() -> NDArray[np.int32]:
@@ -216,10 +217,11 @@ def room_for(n: int, n_labels: int, n_others: int, n_pairs: int) -> Room:
     def scores(*shape: int) -> NDArray[np.float32]:
         return np.zeros(shape, F32)
 
+    n_pairs = len(links.own)
     return Room(
         scores(n, n_labels), scores(n, n_others), scores(n, n_others + 1), scores(n, n_pairs), scores(n, n_pairs),
-        scores(n_pairs), scores(n_others + 1), scores(n_others + 1, n_labels),
-        np.empty((n, n_labels), np.bool_), labels(), labels(), labels(), labels(),
+        scores(n_pairs), room_for_steps(links), np.empty((n, n_labels), np.bool_), labels(), labels(), labels(),
+        labels(),
     )  # fmt: skip
 
 
@@ -271,7 +273,7 @@ class MultiTaskLearner:
         rooms: list[Any] = []
         for side in (0, 1):
             others = sizes[1 - side] if model.expands(side) else 0
-            rooms.append(room_for(longest[side], sizes[side], others, len(model.links[side].own)))
+            rooms.append(room_for(longest[side], sizes[side], others, model.links[side]))
         (one, two), (links, other_links), (view, other_view) = self.now, model.links, views
         wrong = expanded_pass(
             one, two, links, other_links, NO_TABLES, model.one_way, view, other_view, given[0].labels, sets[0],
