@@ -28,6 +28,7 @@ class Two:
     own: LearningProblem
     other: LearningProblem
     pairs: Any
+    help: float = 1.0
 
     @property
     def links(self) -> expansion.Links:
@@ -48,17 +49,19 @@ class Two:
         mine, theirs = self.own.naive_sentences()[sentence], self.other.naive_sentences()[sentence]
         return naive.Task(
             mine.rows, theirs.rows, mine.allowed, self.weights(self.own), self.weights(self.other),
-            self.own.n_labels, self.phi,
+            self.own.n_labels, self.phi, self.help,
         )  # fmt: skip
 
 
-def two_sides(seed: int, lengths: tuple[int, ...] = (3,), holes: float = 0.3, known: float = 1.0) -> Two:
+def two_sides(
+    seed: int, lengths: tuple[int, ...] = (3,), holes: float = 0.3, known: float = 1.0, help: float = 1.0
+) -> Two:
     rng = np.random.default_rng(seed)
     own = random_problem(seed, lengths=lengths, n_labels=3, holes=holes, known=known)
     other = random_problem(seed + 1, lengths=lengths, n_labels=2, holes=holes)
     table = rng.random((3, 3)) < 0.6
     table[~table.any(axis=1), 2] = True
-    return Two(own, other, np.argwhere(table))
+    return Two(own, other, np.argwhere(table), help)
 
 
 def nodes(problem: LearningProblem, none: bool) -> Any:
@@ -230,7 +233,8 @@ class Pass:
         sets = two.own.sets.data.astype(np.int32), two.own.sets.offsets
         self.wrong = training.expanded_pass(
             *self.numbers, links, links, nothing, one_way, sides[0].features, sides[1].features, two.own.labels, sets,
-            two.own.labels, sets, two.own.sentences, np.full(n_sentences, home, np.int8), room, room, 1, c, by_errors,
+            two.own.labels, sets, two.own.sentences, np.full(n_sentences, home, np.int8), room, room, 1,
+            np.float32(two.help), c, by_errors,
         )  # fmt: skip
         self.own, self.other = [self._named(side, one) for side, one in zip(sides, self.numbers, strict=True)][
             :: 1 - 2 * home
@@ -270,9 +274,14 @@ def assert_close(found: naive.Weights, expected: naive.Weights) -> None:
         assert found[name] == pytest.approx(value, abs=SINGLE), name
 
 
-@given(SEEDS, st.sampled_from([0.01, 0.3, 10.0]), st.booleans(), st.sampled_from([0.5, 1.0]), st.sampled_from([0, 1]))
-def test_a_step_is_the_one_of_the_definition(seed: int, c: float, by_errors: bool, known: float, home: int) -> None:
-    two = two_sides(seed, known=known)
+@given(
+    SEEDS, st.sampled_from([0.01, 0.3, 10.0]), st.booleans(), st.sampled_from([0.5, 1.0]), st.sampled_from([0, 1]),
+    st.sampled_from([0.4, 1.0]),
+)  # fmt: skip
+def test_a_step_is_the_one_of_the_definition(
+    seed: int, c: float, by_errors: bool, known: float, home: int, help: float
+) -> None:
+    two = two_sides(seed, known=known, help=help)
     task = two.task()
     found = Pass(two, c, by_errors, home=home)
     gold, wrong = task.best(True), task.best(False)
@@ -288,10 +297,10 @@ def test_a_step_is_the_one_of_the_definition(seed: int, c: float, by_errors: boo
     assert_close(found.other, other)
 
 
-@given(SEEDS, st.sampled_from([0.01, 0.1, 0.3, 10.0]))
-def test_the_step_solves_its_quadratic_program(seed: int, c: float) -> None:
+@given(SEEDS, st.sampled_from([0.01, 0.1, 0.3, 10.0]), st.sampled_from([0.4, 1.0]))
+def test_the_step_solves_its_quadratic_program(seed: int, c: float, help: float) -> None:
     """Eq. 14: the change of all weights is the solution of the program, found without the closed form of tau."""
-    two = two_sides(seed)
+    two = two_sides(seed, help=help)
     task = two.task()
     gold, wrong = task.best(True), task.best(False)
     if gold is None or wrong is None:
@@ -311,7 +320,7 @@ def test_a_step_leaves_the_margin_at_one_with_the_expansions_held_fixed() -> Non
     """Eq. 14, unless C cuts the step short; both cases occur, and steps that change the other side's weights."""
     reached = bounded = crossed = 0
     for seed in range(60):
-        two = two_sides(seed)
+        two = two_sides(seed, help=1.0 if seed % 2 else 0.5)
         task = two.task()
         gold, wrong = task.best(True), task.best(False)
         if gold is None or wrong is None or gold[1] - wrong[1] >= 1:

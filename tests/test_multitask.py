@@ -135,13 +135,15 @@ def sentence_scores(tagger: MultiTaskTagger, side: int, text: list[str]) -> dict
         phi[own].append(None if other == none or not model.expands(side) else other)
     everything = tuple(range(len(phi)))
     rows_ = tuple(map(tuple, rows))
-    task = naive.Task(rows_, rows_, (everything,) * len(text), weights[side], weights[1 - side], len(phi), phi)
+    task = naive.Task(
+        rows_, rows_, (everything,) * len(text), weights[side], weights[1 - side], len(phi), phi, model.help
+    )
     return task.scores()
 
 
 @pytest.mark.parametrize("direction", ["both", "one-way"])
 def test_answers_confidences_and_n_best_against_enumeration(direction: str) -> None:
-    tagger = trained("multitask", "pos", dev=toy_sentences(4), epochs=3, direction=direction)
+    tagger = trained("multitask", "pos", dev=toy_sentences(4), epochs=3, direction=direction, help=0.6)
     text = ["书", "很", "大"]
     for side, info in enumerate(tagger.sides):
         scores = sentence_scores(tagger, side, text)

@@ -45,7 +45,10 @@ def value(weights: Weights, found: Counter[Parameter]) -> float:
 
 @dataclass(frozen=True)
 class Task:
-    """A sentence of one side: rows as this side and as the other sees them, right labels, both sides' weights."""
+    """A sentence of one side: rows as this side and as the other sees them, right labels, both sides' weights.
+
+    help: what Phi of an expansion is multiplied by
+    """
 
     rows: tuple[tuple[int, ...], ...]
     other_rows: tuple[tuple[int, ...], ...]
@@ -54,6 +57,7 @@ class Task:
     other: Weights
     n_labels: int
     phi: Phi
+    help: float = 1.0
 
     def scores(self) -> dict[tuple[Labelling, Expansion], float]:
         """Every labelling with every expansion that is possible, and its score (Eq. 6)."""
@@ -63,7 +67,7 @@ class Task:
             if mine == -math.inf:
                 continue
             for other in expansions(labels, self.phi):
-                score = mine + value(self.other, features(self.other_rows, other))
+                score = mine + self.help * value(self.other, features(self.other_rows, other))
                 if score > -math.inf:
                     found[labels, other] = score
         return found
@@ -87,7 +91,8 @@ class Task:
         for k, (rows, weights) in enumerate(((self.rows, self.own), (self.other_rows, self.other))):
             e = features(rows, gold[k])
             e.subtract(features(rows, wrong[k]))
-            found.append({name: float(count) for name, count in e.items() if count and name in weights})
+            factor = self.help if k else 1.0
+            found.append({name: factor * count for name, count in e.items() if count and name in weights})
         return found[0], found[1]
 
 

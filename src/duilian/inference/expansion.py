@@ -96,6 +96,20 @@ def tables_of(trans: Any, start: Any, end: Any) -> Tables:
     return Tables(wide, np.ascontiguousarray(wide.T), first, last)
 
 
+def empty_tables(n: int) -> Tables:
+    """Tables of n labels and none, all 0."""
+    return tables_of(np.zeros((n, n)), np.zeros(n), np.zeros(n))
+
+
+@kernel
+def scale_tables(tables: Any, factor: Any, out: Any) -> None:
+    """Write factor * tables into out; factor above 0, float32."""
+    out.trans[:] = factor * tables.trans
+    out.turned[:] = factor * tables.turned
+    out.start[:] = factor * tables.start
+    out.end[:] = factor * tables.end
+
+
 def with_escapes(pairs: Any, rules: Any, other_rules: Any) -> NDArray[np.int32]:
     """Pairs, and none for each own label that could otherwise be left without a way on.
 

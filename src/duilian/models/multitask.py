@@ -1,9 +1,9 @@
 """Two standards with features of their own; the score of a label also counts the labels of the other that it maps to.
 
-    S(y) = own(y) + max over z, z_t in phi(y_t), of other(z)                                     (qiu2013 Eq. 6 to 10)
+    S(y) = own(y) + help * max over z, z_t in phi(y_t), of other(z)                              (qiu2013 Eq. 6 to 10)
 
-A side that is not expanded (the second one, if the mapping is one-way) is a plain chain. Sums and maxima are in
-``inference/expansion.py``; probabilities are those of pairs (y, z), summed over z, at a temperature.
+help is 1 in the paper. A side that is not expanded (the second one, if the mapping is one-way) is a plain chain. Sums
+and maxima are in ``inference/expansion.py``; probabilities are those of pairs (y, z), summed over z, at a temperature.
 """
 
 from __future__ import annotations
@@ -45,12 +45,13 @@ NONE = "none"
 
 @kernel
 def decode(
-    sparse: Any, other_sparse: Any, n_other: Any, features: Any, links: Any, own: Any, other: Any, steps: Any,
-    sentences: Any, allowed: Any, set_data: Any, set_offsets: Any, out: Any,
+    sparse: Any, other_sparse: Any, n_other: Any, help_: Any, features: Any, links: Any, own: Any, other: Any,
+    steps: Any, sentences: Any, allowed: Any, set_data: Any, set_offsets: Any, out: Any,
 ) -> Any:  # fmt: skip
     """Best labels of every sentence; returns the first sentence for which no label sequence is possible, or -1.
 
-    n_other: M, 0 where nothing is expanded; allowed (U,) int32 as in ``constrain``, or (0,); out (U,) int32
+    n_other: M, 0 where nothing is expanded; help_: float32, what the other side's features count, whose tables come
+    times it; allowed (U,) int32 as in ``constrain``, or (0,); out (U,) int32
     """
     longest = 1
     for s in range(len(sentences) - 1):
@@ -69,7 +70,7 @@ def decode(
             continue
         score(sparse, features, first, last, np.float32(1), node)
         if n_other:
-            score(other_sparse, features, first, last, np.float32(1), narrow)
+            score(other_sparse, features, first, last, help_, narrow)
             wide[:n, :n_other] = narrow[:n]
         if len(allowed):
             constrain(node, first, last, allowed, set_data, set_offsets)
@@ -85,6 +86,7 @@ class MultiTask:
 
     pairs:    (n, 2) int32, which labels map to each other
     one_way:  the second side is not expanded
+    help:     what an expansion counts
     temperatures: per side, what scores are divided by before they become probabilities
     """
 
@@ -94,6 +96,7 @@ class MultiTask:
     sides: tuple[SideModel, ...]
     pairs: NDArray[np.int32]
     one_way: bool
+    help: float = 1.0
     temperatures: tuple[float, ...] = (1.0, 1.0)
 
     def expands(self, side: int) -> bool:
@@ -145,9 +148,13 @@ class MultiTask:
         allowed = np.zeros(0, np.int32) if allowed is None else allowed
         data, offsets = (np.zeros(0, np.int32), np.zeros(1, np.int64)) if sets is None else (sets.data, sets.offsets)
         one, other = self.sides[side], self.sides[1 - side]
-        tables = self.tables[1 - side] if self.expands(side) else NO_TABLES
+        tables = NO_TABLES
+        if self.expands(side):
+            factor = F32(self.help)
+            tables = tables_of(factor * other.trans, factor * other.start, factor * other.end)
         stuck = decode(
-            one.rows.sparse(), other.rows.sparse(), len(other.names) if self.expands(side) else 0, features,
+            one.rows.sparse(), other.rows.sparse(), len(other.names) if self.expands(side) else 0,
+            F32(self.help), features,
             self.links[side], self.tables[side], tables, room_for_steps(self.links[side]), sentences, allowed, data,
             offsets, out,
         )  # fmt: skip
@@ -172,7 +179,8 @@ class MultiTask:
         none = JointRows(n * m, np.zeros(n_rows + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, F32))
         empty = np.zeros(0, np.int64), np.zeros(0, F32)
         found = Coupled(self.task, self.scheme, self.featurizer, (own, other), none, *empty)
-        numbers = {name: array / F32(heat) for name, array in found.numbers().items()}
+        factors = {True: F32(1 / heat), False: F32(self.help / heat)}
+        numbers = {name: array * factors[name.startswith("side.0")] for name, array in found.numbers().items()}
         return found.with_numbers(numbers), table
 
     def numbers(self) -> dict[str, NDArray[Any]]:
@@ -190,6 +198,7 @@ class MultiTask:
             "scheme": self.scheme,
             "labels": [list(side.names) for side in self.sides],
             "one_way": self.one_way,
+            "help": self.help,
             "temperatures": list(self.temperatures),
         }
         tensors: dict[str, NDArray[Any]] = {"pairs": self.pairs}
@@ -213,9 +222,10 @@ class MultiTask:
         pairs = require(tensors, "pairs", np.int32, (None, 2))
         if len(pairs) and (pairs.min() < 0 or np.any(pairs.max(axis=0) >= [len(side.names) for side in sides])):
             reject(tensors, "its mapping names labels that it does not have")
-        return cls(
-            task, scheme, featurizer, sides, pairs, require_field(header, "one_way", bool), tuple(map(float, heats))
-        )
+        one_way, factor = require_field(header, "one_way", bool), require_field(header, "help", float)
+        if not 0 < factor < np.inf:
+            reject(header, f"its expansions count {factor}")
+        return cls(task, scheme, featurizer, sides, pairs, one_way, factor, tuple(map(float, heats)))
 
 
 NO_TABLES = tables_of(np.zeros((0, 0)), np.zeros(0), np.zeros(0))

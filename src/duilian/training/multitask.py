@@ -3,9 +3,9 @@
     wrong = argmax over y != gold of S(y),  loss = max(0, 1 - (S(gold) - S(wrong)))              (Eq. 11 to 13)
     w += tau e,  e = Phi(gold) + Phi(z of gold) - Phi(wrong) - Phi(z of wrong),  tau = min(C, loss / |e|^2)    (Eq. 15)
 
-z are the best expansions under the weights of that moment; with them held fixed, a step that C does not cut short
-leaves the margin at 1 (Eq. 14). What is left of the average: the mean of the weights at the ends of the passes
-(Algorithm 2), or of those after every step.
+Phi of an expansion is multiplied by ``help`` (1 in the paper), in scores and steps alike. z are the best expansions
+under the weights of that moment; with them held fixed, a step that C does not cut short leaves the margin at 1 (Eq.
+14). The average is the mean of the weights at the ends of the passes (Algorithm 2), or of those after every step.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from duilian.inference.expansion import Links, Tables, best_right_and_wrong, fill_steps, room_for_steps
+from duilian.inference.expansion import (
+    Links,
+    Tables,
+    best_right_and_wrong,
+    empty_tables,
+    fill_steps,
+    room_for_steps,
+    scale_tables,
+)
 from duilian.kernels import kernel
 from duilian.models.multitask import NO_TABLES, MultiTask
 from duilian.models.weights import Features, Sparse, score
@@ -45,7 +53,7 @@ class Room(NamedTuple):
     """Scratch for the sentences of one side; n the longest of them, L own labels, M others, K pairs.
 
     node (n, L), narrow (n, M), wide (n, M + 1), right, wrong (n, K), both (K,) float32; steps: Steps;
-    fine (n, L) bool; gold, other_gold, path, other_path (n,) int32
+    scaled: Tables of the others times help; fine (n, L) bool; gold, other_gold, path, other_path (n,) int32
     """
 
     node: Any
@@ -55,6 +63,7 @@ class Room(NamedTuple):
     wrong: Any
     both: Any
     steps: Any
+    scaled: Any
     fine: Any
     gold: Any
     other_gold: Any
@@ -121,7 +130,8 @@ def views(numbers: Any) -> Any:
 @kernel
 def expanded_step(
     own: Any, other: Any, links: Any, none: Any, expands: Any, features: Any, other_features: Any, labels: Any,
-    set_data: Any, set_offsets: Any, first: Any, last: Any, room: Any, now: Any, aggressiveness: Any, by_errors: Any,
+    set_data: Any, set_offsets: Any, first: Any, last: Any, room: Any, now: Any, help_: Any, aggressiveness: Any,
+    by_errors: Any,
 ) -> Any:  # fmt: skip
     """One sentence of one side, units first..last; returns how many units the model had wrong before it.
 
@@ -131,11 +141,13 @@ def expanded_step(
     score(own.sparse, features, first, last, np.float32(1), room.node)
     m = room.narrow.shape[1]
     if expands:
-        score(other.sparse, other_features, first, last, np.float32(1), room.narrow)
+        score(other.sparse, other_features, first, last, help_, room.narrow)
         room.wide[:n, :m] = room.narrow[:n]
     allow(labels, set_data, set_offsets, first, last, room.fine)
-    tables = views(other) if expands else none
-    mine = views(own)
+    tables, mine = none, views(own)
+    if expands:
+        tables = room.scaled
+        scale_tables(views(other), help_, tables)
     fill_steps(links, mine, tables, room.steps)
     goal, high = best_right_and_wrong(
         room.node, room.wide, n, links, mine, tables, room.steps, room.fine, room.right, room.wrong, room.both,
@@ -167,14 +179,14 @@ def expanded_step(
         )
         n_steps = list_steps(room.other_gold, room.other_path, n, size, steps, more_ways)
         n_steps = without_none(steps, more_ways, n_steps, size)
-        norm += squared_norm(more, more_signs, n_more) + squared_norm(steps, more_ways, n_steps)
+        norm += help_ * help_ * (squared_norm(more, more_signs, n_more) + squared_norm(steps, more_ways, n_steps))
     if norm == 0:
         return wrong
     step = np.float32(min(aggressiveness, loss / norm))
     c = np.float32(now) * step
     change(own, entries, signs, n_entries, codes, ways, n_codes, step, c)
     if expands:
-        change(other, more, more_signs, n_more, steps, more_ways, n_steps, step, c)
+        change(other, more, more_signs, n_more, steps, more_ways, n_steps, step * help_, c * help_)
     return wrong
 
 
@@ -182,13 +194,13 @@ def expanded_step(
 def expanded_pass(
     one: Any, two: Any, links_one: Any, links_two: Any, none: Any, one_way: Any, features_one: Any, features_two: Any,
     labels_one: Any, sets_one: Any, labels_two: Any, sets_two: Any, sentences: Any, homes: Any, room_one: Any,
-    room_two: Any, now: Any, aggressiveness: Any, by_errors: Any,
+    room_two: Any, now: Any, help_: Any, aggressiveness: Any, by_errors: Any,
 ) -> Any:  # fmt: skip
     """One pass over sentences of both sides, in their order; returns how many units were wrong.
 
     features_one: Features of all units as side one sees them, features_two as side two does; labels_one (U,) int32
     and sets_one (data, offsets) what side one says of its own sentences; homes (S,) int8: whose sentence it is;
-    now: number of the first step, from 1; one_way: sentences of side two leave side one alone
+    now: number of the first step, from 1; one_way: sentences of side two leave side one alone; help_ float32
     """
     wrong = 0
     for s in range(len(sentences) - 1):
@@ -198,12 +210,12 @@ def expanded_pass(
         if homes[s] == 0:
             wrong += expanded_step(
                 one, two, links_one, none, True, features_one, features_two, labels_one, sets_one[0], sets_one[1],
-                first, last, room_one, now + s, aggressiveness, by_errors,
+                first, last, room_one, now + s, help_, aggressiveness, by_errors,
             )  # fmt: skip
         else:
             wrong += expanded_step(
                 two, one, links_two, none, not one_way, features_two, features_one, labels_two, sets_two[0],
-                sets_two[1], first, last, room_two, now + s, aggressiveness, by_errors,
+                sets_two[1], first, last, room_two, now + s, help_, aggressiveness, by_errors,
             )  # fmt: skip
     return wrong
 
@@ -220,8 +232,8 @@ def room_for(n: int, n_labels: int, n_others: int, links: Links) -> Room:
     n_pairs = len(links.own)
     return Room(
         scores(n, n_labels), scores(n, n_others), scores(n, n_others + 1), scores(n, n_pairs), scores(n, n_pairs),
-        scores(n_pairs), room_for_steps(links), np.empty((n, n_labels), np.bool_), labels(), labels(), labels(),
-        labels(),
+        scores(n_pairs), room_for_steps(links), empty_tables(n_others), np.empty((n, n_labels), np.bool_), labels(),
+        labels(), labels(), labels(),
     )  # fmt: skip
 
 
@@ -277,8 +289,8 @@ class MultiTaskLearner:
         (one, two), (links, other_links), (view, other_view) = self.now, model.links, views
         wrong = expanded_pass(
             one, two, links, other_links, NO_TABLES, model.one_way, view, other_view, given[0].labels, sets[0],
-            given[1].labels, sets[1], sentences, homes, rooms[0], rooms[1], int(self.steps[0]), settings["C"],
-            settings["margin"] == "errors",
+            given[1].labels, sets[1], sentences, homes, rooms[0], rooms[1], int(self.steps[0]),
+            F32(model.help), settings["C"], settings["margin"] == "errors",
         )  # fmt: skip
         return int(wrong)
 
