@@ -262,9 +262,9 @@ class Pass:
 def margin(task: naive.Task, gold: Any, wrong: Any) -> float:
     total = 0.0
     for k, (rows, weights) in enumerate(((task.rows, task.own), (task.other_rows, task.other))):
-        total += naive.value(weights, naive.features(rows, gold[k])) - naive.value(
-            weights, naive.features(rows, wrong[k])
-        )
+        factor = task.help if k else 1.0
+        for path, sign in ((gold, 1), (wrong, -1)):
+            total += factor * sign * naive.value(weights, naive.features(rows, path[k]))
     return total
 
 
