@@ -47,7 +47,7 @@ _KEPT = tuple(setting for setting in PA if setting.name not in ("sample",))
 SETTINGS = (
     *_KEPT,
     Setting("sample", ("0",), "sentences of each side drawn for a pass, as in 0,5000; 0 is all"),
-    Setting("help", 1.0, "what the features of the other side's labels count, in scores and steps", low=0.01, high=10),
+    Setting("help", 0.3, "what the features of the other side's labels count, in scores and steps", low=0.01, high=10),
     Setting("direction", "both", "one-way: labels of the second side bring none of the first along",
             choices=("both", "one-way")),
     Setting("mapping", "auto", "guideline: the table between the two standards; automatic: counted from taggers' "
