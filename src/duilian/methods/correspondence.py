@@ -161,10 +161,10 @@ class CorrespondenceTagger(hmm.HmmTagger):
         return self._best(corpus, read, units, target, allowed, extra, confidence)
 
     def convert_n_best(
-        self, corpus: Corpus, layer: Layer, source: SideInfo, target: SideInfo, k: int
+        self, corpus: Corpus, layer: Layer, source: SideInfo, target: SideInfo, k: int, *, given: Layer | None = None
     ) -> list[list[tuple[Layer, float]]]:
         """The k best conversions of each sentence with their probabilities, best first."""
-        read, units, allowed, extra = self._known(corpus, layer, source, target, None)
+        read, units, allowed, extra = self._known(corpus, layer, source, target, given)
         return self._ranked(corpus, read, units, target, k, allowed, extra)
 
     def _first(self, side: SideInfo) -> None:
