@@ -96,6 +96,15 @@ def tables_of(trans: Any, start: Any, end: Any) -> Tables:
     return Tables(wide, np.ascontiguousarray(wide.T), first, last)
 
 
+@kernel
+def tables_in(flat: Any, turned: Any) -> Tables:
+    """Tables as views of one array: transitions, starts, ends, ((L + 1) * (L + 3),); turned (L + 1, L + 1) as it is."""
+    size = len(turned)
+    square = size * size
+    trans = flat[:square].reshape(size, size)
+    return Tables(trans, turned, flat[square : square + size], flat[square + size :])
+
+
 def empty_tables(n: int) -> Tables:
     """Tables of n labels and none, all 0."""
     return tables_of(np.zeros((n, n)), np.zeros(n), np.zeros(n))

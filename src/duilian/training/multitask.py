@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from duilian.inference.expansion import (
     Links,
-    Tables,
     best_right_and_wrong,
     empty_tables,
     fill_steps,
     room_for_steps,
     scale_tables,
+    tables_in,
 )
 from duilian.kernels import kernel
 from duilian.models.multitask import NO_TABLES, MultiTask
@@ -119,15 +119,6 @@ def change(
 
 
 @kernel
-def views(numbers: Any) -> Any:
-    """The tables of a side as ``inference.expansion`` takes them."""
-    size = len(numbers.turned)
-    square = size * size
-    trans = numbers.table[:square].reshape(size, size)
-    return Tables(trans, numbers.turned, numbers.table[square : square + size], numbers.table[square + size :])
-
-
-@kernel
 def expanded_step(
     own: Any, other: Any, links: Any, none: Any, expands: Any, features: Any, other_features: Any, labels: Any,
     set_data: Any, set_offsets: Any, first: Any, last: Any, room: Any, now: Any, help_: Any, aggressiveness: Any,
@@ -144,10 +135,10 @@ def expanded_step(
         score(other.sparse, other_features, first, last, help_, room.narrow)
         room.wide[:n, :m] = room.narrow[:n]
     allow(labels, set_data, set_offsets, first, last, room.fine)
-    tables, mine = none, views(own)
+    tables, mine = none, tables_in(own.table, own.turned)
     if expands:
         tables = room.scaled
-        scale_tables(views(other), help_, tables)
+        scale_tables(tables_in(other.table, other.turned), help_, tables)
     fill_steps(links, mine, tables, room.steps)
     goal, high = best_right_and_wrong(
         room.node, room.wide, n, links, mine, tables, room.steps, room.fine, room.right, room.wrong, room.both,
