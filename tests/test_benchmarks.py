@@ -25,7 +25,16 @@ from duilian.errors import DataError, DuilianError
 from duilian.features import TEMPLATES, Featurizer
 from duilian.lifting import units_of
 
-IN_PROCESS = ("train-crf", "train-perceptron", "train-segpos", "train-hmm", "rows", "features")
+IN_PROCESS = (
+    "train-crf",
+    "train-perceptron",
+    "train-segpos",
+    "train-hmm",
+    "train-correspondence",
+    "train-multitask",
+    "rows",
+    "features",
+)
 CHILDREN = ("help", "file-to-model", "memory", "tag-pos", "tag-seg", "model-load", "phases")
 
 words = st.text(alphabet="上海北12年ab，。", min_size=1, max_size=6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,7 @@ from toys import (
     without_tags,
 )
 
+import duilian.methods
 from duilian.corpus import Label, build
 from duilian.errors import DataError, SettingError, TaskError, UsageError
 from duilian.methods import METHODS, Side, Training, load, train
@@ -454,3 +456,15 @@ def test_nothing_is_there_before_the_first_epoch(name: str, task: str) -> None:
 
 def test_the_toy_has_every_word() -> None:
     assert {word for words, _ in TOY for word in words} == set(LEXICON)
+
+
+def test_the_table_has_every_method_that_there_is() -> None:
+    folder = Path(duilian.methods.__file__).parent
+    found = set()
+    for path in folder.glob("*.py"):
+        module = importlib.import_module(f"duilian.methods.{path.stem}")
+        own = [getattr(module, name) for name in ("METHOD", "METHODS") if hasattr(module, name)]
+        for rows in own if path.stem != "__init__" else []:
+            found |= {method.name for method in (rows if isinstance(rows, tuple) else (rows,))}
+    assert found == set(METHODS)
+    assert all(METHODS[name].name == name for name in METHODS)

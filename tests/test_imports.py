@@ -21,6 +21,7 @@ LAYERS = (
     ("corpus",),
     ("standards",),
     ("lifting", "mapping"),
+    ("guidelines",),
     ("formats", "features", "inference", "storage", "evaluation", "inspection", "datasets"),
     ("stages",),
     ("models",),

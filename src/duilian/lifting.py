@@ -274,3 +274,29 @@ def _covering(
     reached = np.concatenate([np.zeros(1, np.int64), np.maximum.accumulate(ends)[:-1]]) if len(ends) else ends
     words = np.flatnonzero((ends > begins) & (begins >= reached)).astype(np.int64)
     return words, begins[words], ends[words]
+
+
+def carry_labels(layer: Layer, onto: Layer) -> Layer:
+    """The words of ``onto`` with the labels of the words of ``layer`` over the same text.
+
+    A word that lies in another has its label; one that lies across several may have each of theirs, and is unknown if
+    one of them is.
+    """
+    firsts = np.searchsorted(layer.ends, onto.starts, side="right")
+    lasts = np.searchsorted(layer.starts, onto.ends, side="left")
+    labels = np.full(len(onto), UNKNOWN, np.int32)
+    single = lasts - firsts == 1
+    labels[single] = layer.labels[firsts[single]]
+    rows = list(layer.sets)
+    for word in np.flatnonzero(lasts - firsts > 1).tolist():
+        parts = layer.labels[firsts[word] : lasts[word]].tolist()
+        if UNKNOWN in parts:
+            continue
+        together = np.unique(np.concatenate([layer.sets[-2 - part] if part < 0 else [part] for part in parts]))
+        if len(together) == 1:
+            labels[word] = together[0]
+        else:
+            labels[word] = -2 - len(rows)
+            rows.append(together)
+    sets = Ragged.from_rows(rows, np.int32)
+    return replace(onto, tags=layer.tags, labels=labels, sets=sets, standard=layer.standard, confidence=None)

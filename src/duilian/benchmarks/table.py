@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from duilian.benchmarks import coupled, files, parts, training
+from duilian.benchmarks import coupled, files, parts, training, two_sides
 from duilian.benchmarks.data import Bench
 from duilian.benchmarks.measure import Measurement
 from duilian.errors import UsageError
@@ -32,6 +32,8 @@ BENCHMARKS = {
         Benchmark("train-perceptron", training.train_perceptron),
         Benchmark("train-segpos", training.train_segpos),
         Benchmark("train-hmm", training.train_hmm),
+        Benchmark("train-correspondence", two_sides.train_correspondence),
+        Benchmark("train-multitask", two_sides.train_multitask),
         Benchmark("rows", training.rows),
         Benchmark("features", parts.features),
         Benchmark("file-to-model", files.file_to_model),

@@ -102,6 +102,18 @@ class Mapping:
         kept = (rows >= 0).all(axis=1)
         return make(wanted, rows[kept], self.weak[kept], self.counts[kept])
 
+    def reversed(self) -> Mapping:
+        """The same relations, the last side first."""
+        return make(self.sides[::-1], self.bundles[:, ::-1], self.weak, self.counts)
+
+    def common(self, share: float) -> Mapping:
+        """Only bundles that make at least this share of what was seen of one of their labels."""
+        kept = np.zeros(len(self), np.bool_)
+        for s, size in enumerate(self.sizes):
+            totals = np.bincount(self.bundles[:, s], self.counts, size)
+            kept |= self.counts >= share * totals[self.bundles[:, s]]
+        return self._select(kept & (self.counts > 0))
+
     def _select(self, kept: NDArray[np.bool_]) -> Mapping:
         return replace(self, bundles=self.bundles[kept], weak=self.weak[kept], counts=self.counts[kept])
 

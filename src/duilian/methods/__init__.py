@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from duilian import storage
 from duilian.errors import UsageError
-from duilian.methods import adapt, coupled, guide, hmm, merge, single, transform
 from duilian.methods.base import Method, Side, Training
 from duilian.settings import resolve
 from duilian.tagger import Tagger
@@ -15,18 +15,38 @@ from duilian.tensors import reject
 
 __all__ = ["METHODS", "Method", "Side", "Training", "find", "load", "train"]
 
-METHODS: dict[str, Method] = {
-    method.name: method
-    for method in (
-        *single.METHODS,
-        hmm.METHOD,
-        merge.METHOD,
-        guide.METHOD,
-        adapt.METHOD,
-        transform.METHOD,
-        coupled.METHOD,
-    )
+FILES = {
+    "crf": "single",
+    "perceptron": "single",
+    "pa": "single",
+    "hmm": "hmm",
+    "merge": "merge",
+    "guide": "guide",
+    "adapt": "adapt",
+    "transform": "transform",
+    "multitask": "multitask",
+    "correspondence": "correspondence",
+    "coupled": "coupled",
 }
+"""Method -> the file that it is in; each has a METHOD, or METHODS."""
+
+
+class Table(Mapping[str, Method]):
+    """The methods by name. A method's file is imported when it is first asked for: a command needs one of them."""
+
+    def __getitem__(self, name: str) -> Method:
+        module = import_module(f"duilian.methods.{FILES[name]}")
+        rows: tuple[Method, ...] = module.METHODS if hasattr(module, "METHODS") else (module.METHOD,)
+        return next(method for method in rows if method.name == name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(FILES)
+
+    def __len__(self) -> int:
+        return len(FILES)
+
+
+METHODS: Mapping[str, Method] = Table()
 
 
 def find(name: str) -> Method:

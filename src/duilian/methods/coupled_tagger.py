@@ -112,6 +112,23 @@ class Labeller:
             space = LatticeSpace()
         return space.n_best(self.model, batch, k)
 
+    def different(self, batch: Batch, side: int, k: int) -> list[list[tuple[float, NDArray[np.int32]]]]:
+        """Per sentence the k best paths of one side; those that differ elsewhere alone are put together."""
+        asked = k
+        while True:
+            answers, enough = [], True
+            for paths in self.n_best(batch, asked):
+                together: dict[bytes, tuple[float, NDArray[np.int32]]] = {}
+                for score, path in paths:
+                    mine = np.ascontiguousarray(path[:, side])
+                    before = together.get(mine.tobytes(), (0.0, mine))[0]
+                    together[mine.tobytes()] = (before + score, mine)
+                enough = enough and (len(together) >= k or len(paths) < asked)
+                answers.append(sorted(together.values(), key=lambda one: -one[0])[:k])
+            if enough or asked >= 16 * k:
+                return answers
+            asked *= 4
+
     def _likely(self, space: GridSpace, batch: Batch) -> Candidates:
         """Labels of the complete space that are not all too improbable, and those of the best path."""
         best = space.best(self.model, batch)
@@ -228,32 +245,13 @@ class CoupledTagger(Tagger):
         features = self.model.features(units)
         answers: list[list[tuple[Layer, float]]] = []
         for batch in labeller.batches(features, units.sentences, given):
-            for paths in self._different(labeller, batch, number, k):
+            for paths in labeller.different(batch, number, k):
                 one = corpus.select([len(answers)])
                 read = None if layer is None else one.layer(layer.name)
                 answers.append(
                     [(layer_of(one, self.model, number, path, read, side.name), score) for score, path in paths]
                 )
         return answers
-
-    def _different(
-        self, labeller: Labeller, batch: Batch, side: int, k: int
-    ) -> list[list[tuple[float, NDArray[np.int32]]]]:
-        """Per sentence the k best paths of one side; those that differ elsewhere alone are put together."""
-        asked = k
-        while True:
-            answers, enough = [], True
-            for paths in labeller.n_best(batch, asked):
-                together: dict[bytes, tuple[float, NDArray[np.int32]]] = {}
-                for score, path in paths:
-                    mine = np.ascontiguousarray(path[:, side])
-                    before = together.get(mine.tobytes(), (0.0, mine))[0]
-                    together[mine.tobytes()] = (before + score, mine)
-                enough = enough and (len(together) >= k or len(paths) < asked)
-                answers.append(sorted(together.values(), key=lambda one: -one[0])[:k])
-            if enough or asked >= 16 * k:
-                return answers
-            asked *= 4
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Header fields and tensors of the model, its featurizer, and the chains that pruning asks."""

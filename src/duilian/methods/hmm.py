@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duilian.corpus import Corpus, Layer
-from duilian.lifting import Labelled, label_units, layer_from, relabel, word_units
+from duilian.lifting import Labelled, Units, label_units, layer_from, relabel, word_units
 from duilian.methods.base import Method, Side, Training, dev_score, stamp_of
-from duilian.models.hmm import Hmm
+from duilian.models.hmm import Extra, Hmm
 from duilian.settings import Setting
 from duilian.tagger import SideInfo, Tagger, read_sides
 from duilian.tensors import require_field
@@ -89,11 +89,7 @@ class HmmTagger(Tagger):
         if constrain:
             given = relabel(label_units(corpus, layer, "pos"), side.tags)
             allowed = allowed_labels(given.labels, given.sets, len(side.tags))
-        if not confidence:
-            return layer_from(corpus, self.hmm.tag(units, allowed=allowed), side.tags, "pos", layer, side.name)
-        labels, probabilities = self.hmm.tag_with_confidence(units, allowed=allowed)
-        new = layer_from(corpus, labels, side.tags, "pos", layer, side.name)
-        return replace(new, confidence=probabilities.astype(np.float32))
+        return self._best(corpus, layer, units, side, allowed, None, confidence)
 
     def sample(self, corpus: Corpus, rng: np.random.Generator, layer: str | None = None) -> Corpus:
         """The corpus with a labelling drawn from the model's distribution in place of the best one."""
@@ -106,21 +102,38 @@ class HmmTagger(Tagger):
         info = self.side(side)
         read = corpus.layer(layer)
         units = word_units(corpus, read)
-        totals = self.hmm.log_partition(units)
+        return self._ranked(corpus, read, units, info, k, None, None)
+
+    def _ranked(
+        self, corpus: Corpus, read: Layer, units: Units, side: SideInfo, k: int, allowed: Any, extra: Extra | None
+    ) -> list[list[tuple[Layer, float]]]:
+        """The k best labellings of each sentence; allowed and extra as the model takes them."""
+        totals = self.hmm.log_partition(units, allowed=allowed, extra=extra)
         found = []
-        for number, paths in enumerate(self.hmm.nbest(units, k)):
+        for number, paths in enumerate(self.hmm.nbest(units, k, allowed=allowed, extra=extra)):
             one = corpus.select([number])
             like = one.layer(read.name)
             found.append(
                 [
                     (
-                        layer_from(one, path, info.tags, "pos", like, info.name),
+                        layer_from(one, path, side.tags, "pos", like, side.name),
                         float(np.exp(score - totals[number])),
                     )
                     for score, path in paths
                 ]
             )
         return found
+
+    def _best(
+        self, corpus: Corpus, read: Layer, units: Units, side: SideInfo, allowed: Any, extra: Extra | None, sure: bool
+    ) -> Layer:
+        """The best labelling, with the probability of each label if asked (sure)."""
+        if not sure:
+            labels = self.hmm.tag(units, allowed=allowed, extra=extra)
+            return layer_from(corpus, labels, side.tags, "pos", read, side.name)
+        labels, probabilities = self.hmm.tag_with_confidence(units, allowed=allowed, extra=extra)
+        new = layer_from(corpus, labels, side.tags, "pos", read, side.name)
+        return replace(new, confidence=probabilities.astype(np.float32))
 
     def parts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Tensors of the model; it has no header fields of its own."""

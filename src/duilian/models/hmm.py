@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,20 @@ BEAM = 10.0
 
 MAX_AFFIX = 16
 
-Extra = tuple[NDArray[Any], NDArray[Any]]
-"""(scores (R, L) float64, rows (T,) int32): token t adds scores[rows[t]] to its labels; row -1 adds nothing."""
+_CLOSED = np.zeros(0)
+
+
+class Extra(NamedTuple):
+    """What else is known of the tokens.
+
+    scores:  (R, L) float64 and rows (T,) int32: token t adds scores[rows[t]] to its labels; row -1 adds nothing
+    opening: (T,) float64 or (0,): how much worse the labels are that a known word was not seen with, as a logarithm;
+             -inf: it has no others
+    """
+
+    scores: NDArray[Any]
+    rows: NDArray[Any]
+    opening: NDArray[Any] = _CLOSED
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +84,15 @@ class Hmm:
         return self.trigrams.astype(np.float64)
 
     @cached_property
+    def keys(self) -> NDArray[np.uint64]:
+        """(W,) the hash of each known word."""
+        return word_hashes(self.words.data, self.words.offsets[:-1], self.words.offsets[1:])
+
+    @cached_property
     def lexicon(self) -> Lexicon:
         """The lexicon as the kernels want it."""
-        keys = word_hashes(self.words.data, self.words.offsets[:-1], self.words.offsets[1:])
         return Lexicon(
-            *hash_table(keys), self.entries, self.labels, self.scores, self.pairs, self.previous, self.pair_scores,
+            *hash_table(self.keys), self.entries, self.labels, self.scores, self.pairs, self.previous, self.pair_scores,
             *hash_table(self.affix_keys), self.affixes, self.rest, self.prior, self.longest,
         )  # fmt: skip
 
@@ -161,15 +177,17 @@ class Hmm:
         allowed = (
             np.zeros((0, self.n_labels), np.bool_) if allowed is None else np.require(allowed, np.bool_, ["C", "W"])
         )
-        if extra is None:
-            extra = np.zeros((0, self.n_labels)), np.zeros(0, np.int32)
-        scores, rows = np.require(extra[0], np.float64, ["C", "W"]), np.require(extra[1], np.int32, ["C", "W"])
+        more = Extra(np.zeros((0, self.n_labels)), np.zeros(0, np.int32)) if extra is None else Extra(*extra)
+        scores, rows = np.require(more.scores, np.float64, ["C", "W"]), np.require(more.rows, np.int32, ["C", "W"])
+        opening = np.require(more.opening, np.float64, ["C", "W"])
         if allowed.shape not in ((0, self.n_labels), (n, self.n_labels)):
             raise ValueError(f"allowed has the shape {allowed.shape}; {(n, self.n_labels)} was expected")
         if len(allowed) and not allowed.any(axis=1).all():
             raise ValueError(f"token {int(np.argmin(allowed.any(axis=1)))} has no allowed label")
         if len(rows) not in (0, n) or scores.shape[1:] != (self.n_labels,) or np.any(rows >= len(scores)):
             raise ValueError(f"extra scores need one row number for each of {n} tokens and {self.n_labels} columns")
+        if len(opening) not in (0, n):
+            raise ValueError(f"there are {len(opening)} openings for {n} tokens")
         _ = self.lexicon, self.table  # built once, before the threads
         text = plain_text(units, self.fold)
 
@@ -177,7 +195,7 @@ class Hmm:
             begin, end = block
             here = slice(int(units.sentences[begin]), int(units.sentences[end]))
             part = Units(text, units.starts[here], units.ends[here], units.sentences[begin : end + 1] - here.start)
-            return work(*self._potentials(part, allowed[here], scores, rows[here]))
+            return work(*self._potentials(part, allowed[here], Extra(scores, rows[here], opening[here])))
 
         blocks = list(_blocks(units.sentences))
         if threads == 1 or len(blocks) < 2:
@@ -185,17 +203,15 @@ class Hmm:
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(one, blocks))
 
-    def _potentials(
-        self, units: Units, allowed: Any, extra: Any, rows: Any
-    ) -> tuple[trigram.Trellis, NDArray[np.float64]]:
+    def _potentials(self, units: Units, allowed: Any, extra: Extra) -> tuple[trigram.Trellis, NDArray[np.float64]]:
         """The trellis of a few sentences and its pair scores."""
         n, size = len(units), len(units) * self.n_labels
         starts, ends = np.require(units.starts, np.int64, ["C", "W"]), np.require(units.ends, np.int64, ["C", "W"])
         sizes = np.empty(n + 1, np.int64)
         labels, base, added, entry = np.empty(size, np.int32), np.empty(size), np.empty(size), np.empty(size, np.int64)
         found = list_candidates(
-            self.lexicon, units.text, starts, ends, word_hashes(units.text, starts, ends), allowed, extra, rows, BEAM,
-            sizes, labels, base, added, entry,
+            self.lexicon, units.text, starts, ends, word_hashes(units.text, starts, ends), allowed,
+            extra.scores, extra.rows, extra.opening, BEAM, sizes, labels, base, added, entry,
         )  # fmt: skip
         trellis = trigram.trellis_of(units.sentences, sizes, labels[:found])
         pair = np.empty(trellis.pairs[-1])

@@ -121,6 +121,37 @@ def guess(lexicon: Any, text: Any, begin: Any, end: Any, hashes: Any, out: Any) 
 
 
 @kernel
+def open_word(
+    lexicon: Any, text: Any, begin: Any, end: Any, word: Any, allowed: Any, t: Any, extra: Any, row: Any, opening: Any,
+    beam: Any, hashes: Any, scores: Any, first: Any, n: Any, labels: Any, base: Any, added: Any, entry: Any,
+) -> Any:  # fmt: skip
+    """Further candidates of a known word, whose entries are candidates first..n; returns how many there are then.
+
+    A label that the word was not seen with: its score is that of an unknown word, plus the opening. It has to be
+    within beam of the best posterior. t: the token; row: of extra, or -1; hashes, scores scratch; the others as in
+    ``list_candidates``
+    """
+    guess(lexicon, text, begin, end, hashes, scores)
+    top = -np.inf
+    for c in range(first, n):
+        top = max(top, base[c] + added[c] + lexicon.prior[labels[c]])
+    e, stop = lexicon.entries[word], lexicon.entries[word + 1]
+    for label in range(len(scores)):
+        while e < stop and lexicon.labels[e] < label:
+            e += 1
+        if (e < stop and lexicon.labels[e] == label) or (len(allowed) and not allowed[t, label]):
+            continue
+        more = extra[row, label] if row >= 0 else 0.0
+        if opening + scores[label] + more + lexicon.prior[label] >= top - beam:
+            labels[n] = label
+            base[n] = opening + scores[label]
+            added[n] = more
+            entry[n] = -1
+            n += 1
+    return n
+
+
+@kernel
 def list_candidates(
     lexicon: Any,
     text: Any,
@@ -130,6 +161,7 @@ def list_candidates(
     allowed: Any,
     extra: Any,
     extra_rows: Any,
+    opening: Any,
     beam: Any,
     starts: Any,
     labels: Any,
@@ -140,10 +172,12 @@ def list_candidates(
     """Candidate labels of each token and their scores without the label before; returns how many there are.
 
     A known word has its entries, an unknown one the labels whose posterior is within beam of the best. What allowed
-    forbids goes; where nothing is left, every allowed label is a candidate, scored as in an unknown word.
+    forbids goes; where nothing is left, every allowed label is a candidate, scored as in an unknown word. Where
+    opening is above -inf, a known word may have other labels too: scored as in an unknown word, plus the opening.
 
     text (n,) uint32; begins, ends (T,) int64; keys (T,) uint64 word hashes; allowed (T, L) or (0, L) bool;
-    extra (R, L) float64, extra_rows (T,) int32 (-1 none) or (0,); starts (T + 1,) int64, labels (T * L,) int32,
+    extra (R, L) float64, extra_rows (T,) int32 (-1 none) or (0,); opening (T,) float64 or (0,);
+    starts (T + 1,) int64, labels (T * L,) int32,
     base, added (T * L,) float64 out: score by the word, and the extra one; entry (T * L,) int64 out, or -1
     """
     n_labels = len(lexicon.rest)
@@ -164,6 +198,11 @@ def list_candidates(
                     added[n] = extra[row, label] if row >= 0 else 0.0
                     entry[n] = e
                     n += 1
+        if n > starts[t] and len(opening) and opening[t] > -np.inf:
+            n = open_word(
+                lexicon, text, begins[t], ends[t], word, allowed, t, extra, row, opening[t], beam, hashes, scores,
+                starts[t], n, labels, base, added, entry,
+            )  # fmt: skip
         if n == starts[t]:
             guess(lexicon, text, begins[t], ends[t], hashes, scores)
             top = -np.inf
