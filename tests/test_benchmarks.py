@@ -35,7 +35,9 @@ IN_PROCESS = (
     "rows",
     "features",
 )
-CHILDREN = ("help", "file-to-model", "memory", "tag-pos", "tag-seg", "model-load", "phases")
+CHILDREN = (
+    "help", "file-to-model", "memory", "tag-pos", "tag-seg", "model-load", "phases", "train-coupled", "tag-coupled",
+)  # fmt: skip
 
 words = st.text(alphabet="上海北12年ab，。", min_size=1, max_size=6)
 sentences = st.lists(st.lists(words, min_size=1, max_size=5), min_size=1, max_size=3)

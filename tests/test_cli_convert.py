@@ -41,7 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in (("one", ONE), ("two", TWO), ("given", GIVEN)):
         (folder / f"{name}.txt").write_text(text, encoding="utf-8")
     sides = [text for name in ("one", "two") for text in ("--side", f"{name}={folder / name}.txt")]
-    settings = [text for one in ("pruning=none", "epochs=12", "eta=0.5", "hide=0") for text in ("--set", one)]
+    known = ("pruning=none", "epochs=12", "eta=0.5", "hide=0", "side_dropout=0.3", "joint_cutoff=1", "associations=0")
+    settings = [text for one in known for text in ("--set", one)]
     settings += ["--licence", "one=CC BY-SA 4.0"]
     for task in ("pos", "segpos"):
         with pytest.raises(SystemExit) as exit:

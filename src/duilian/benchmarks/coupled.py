@@ -88,7 +88,7 @@ def tag_coupled(bench: Bench) -> list[Measurement]:
         units = sum(len(line.split()) if task == "pos" else len(line) for line in text)
 
         run = partial(
-            run_duilian, "tag", model, part, "--side", "target", "-o", bench.folder / "tagged.txt",
+            run_duilian, "tag", model, part, "--side", "target", "-o", bench.folder / "coupled.txt",
             "--input-format", formats[0], "--format", formats[1], "--threads", bench.threads, "--quiet",
         )  # fmt: skip
         children = [run() for _ in range(bench.sizes.repeats + 1)][1:]
