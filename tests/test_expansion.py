@@ -245,14 +245,16 @@ class Pass:
         weights, wide = problem.table.weights.copy(), tables(problem)
         flat = np.concatenate([wide.trans.reshape(-1), wide.start, wide.end])
         sparse = problem.table.sparse(weights)
-        return training.Numbers(sparse, np.zeros_like(weights), flat, np.zeros_like(flat), wide.turned.copy())
+        return training.Numbers(
+            sparse, np.zeros_like(weights), flat, np.zeros_like(flat), expansion.tables_over(flat, wide.turned.copy())
+        )
 
     @staticmethod
     def _named(problem: LearningProblem, numbers: training.Numbers) -> naive.Weights:
         n = problem.n_labels
         size = n + 1
         trans = numbers.table[: size * size].reshape(size, size)
-        np.testing.assert_array_equal(trans.T, numbers.turned)
+        np.testing.assert_array_equal(trans.T, numbers.views.turned)
         assert not trans[n].any()
         assert not trans[:, n].any()
         start, end = numbers.table[size * size :].reshape(2, size)

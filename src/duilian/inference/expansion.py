@@ -96,13 +96,11 @@ def tables_of(trans: Any, start: Any, end: Any) -> Tables:
     return Tables(wide, np.ascontiguousarray(wide.T), first, last)
 
 
-@kernel
-def tables_in(flat: Any, turned: Any) -> Tables:
-    """Tables as views of one array: transitions, starts, ends, ((L + 1) * (L + 3),); turned (L + 1, L + 1) as it is."""
+def tables_over(flat: NDArray[np.float32], turned: NDArray[np.float32]) -> Tables:
+    """Tables that are views of one array: transitions, starts, ends, ((L + 1) * (L + 3),); turned is taken as it is."""
     size = len(turned)
     square = size * size
-    trans = flat[:square].reshape(size, size)
-    return Tables(trans, turned, flat[square : square + size], flat[square + size :])
+    return Tables(flat[:square].reshape(size, size), turned, flat[square : square + size], flat[square + size :])
 
 
 def empty_tables(n: int) -> Tables:

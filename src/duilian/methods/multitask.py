@@ -97,7 +97,7 @@ class Preparation:
 
     def __init__(self, sides: list[Side], task: str, settings: dict[str, Any], seed: int, context: Context) -> None:
         self.sides, self.task, self.settings, self.seed, self.context = sides, task, settings, seed, context
-        labelled = [label_units(side.corpus, side.gold, task, settings["scheme"]) for side in sides]
+        labelled = [resolved(label_units(side.corpus, side.gold, task, settings["scheme"])) for side in sides]
         self.names = [one.names for one in labelled]
         words = None if task == "pos" else [words_in(side.corpus, side.gold) for side in sides]
         self.featurizer = make_featurizer(template_lines(settings["templates"], task), task, settings, words)
@@ -219,6 +219,16 @@ class Preparation:
                 tags = tuple(sorted({tag for tag in parse_labels(scheme(self.settings["scheme"]), names)[2] if tag}))
             infos.append(side.info(tags))
         return MultiTaskTagger(self.task, infos, model, {})
+
+
+def resolved(labelled: Labelled) -> Labelled:
+    """The same labels; a set of one is that label, so that it counts in a mapping."""
+    loose = np.flatnonzero(labelled.labels <= -2)
+    rows = -2 - labelled.labels[loose].astype(np.int64)
+    single = labelled.sets.lengths[rows] == 1
+    labels = labelled.labels.copy()
+    labels[loose[single]] = labelled.sets.data[labelled.sets.offsets[rows[single]]]
+    return replace(labelled, labels=labels)
 
 
 class Dev:

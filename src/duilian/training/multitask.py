@@ -22,7 +22,7 @@ from duilian.inference.expansion import (
     fill_steps,
     room_for_steps,
     scale_tables,
-    tables_in,
+    tables_over,
 )
 from duilian.kernels import kernel
 from duilian.models.multitask import NO_TABLES, MultiTask
@@ -38,15 +38,15 @@ F32 = np.float32
 class Numbers(NamedTuple):
     """The weights of a side while it is trained.
 
-    sparse: Sparse, and sums (n_entries,) float32;  turned: (L + 1, L + 1) float32, the transitions transposed
-    table:  ((L + 1) * (L + 3),) float32: transitions, starts, ends with none, and table_sums
+    sparse: Sparse, and sums (n_entries,) float32
+    table:  ((L + 1) * (L + 3),) float32: transitions, starts, ends with none, and table_sums;  views: Tables over it
     """
 
     sparse: Any
     sums: Any
     table: Any
     table_sums: Any
-    turned: Any
+    views: Any
 
 
 class Room(NamedTuple):
@@ -106,7 +106,7 @@ def change(
     numbers: Any, entries: Any, signs: Any, n: Any, codes: Any, ways: Any, n_codes: Any, step: Any, c: Any
 ) -> None:
     """Add step * sign to every weight named, and c * sign to its sum."""
-    size = len(numbers.turned)
+    size = len(numbers.views.turned)
     for e in range(n):
         numbers.sparse.weights[entries[e]] += step * signs[e]
         numbers.sums[entries[e]] += c * signs[e]
@@ -115,7 +115,7 @@ def change(
         numbers.table[code] += step * ways[e]
         numbers.table_sums[code] += c * ways[e]
         if code < size * size:
-            numbers.turned[code % size, code // size] = numbers.table[code]
+            numbers.views.turned[code % size, code // size] = numbers.table[code]
 
 
 @kernel
@@ -135,10 +135,10 @@ def expanded_step(
         score(other.sparse, other_features, first, last, help_, room.narrow)
         room.wide[:n, :m] = room.narrow[:n]
     allow(labels, set_data, set_offsets, first, last, room.fine)
-    tables, mine = none, tables_in(own.table, own.turned)
+    tables, mine = none, own.views
     if expands:
         tables = room.scaled
-        scale_tables(tables_in(other.table, other.turned), help_, tables)
+        scale_tables(other.views, help_, tables)
     fill_steps(links, mine, tables, room.steps)
     goal, high = best_right_and_wrong(
         room.node, room.wide, n, links, mine, tables, room.steps, room.fine, room.right, room.wrong, room.both,
@@ -157,14 +157,14 @@ def expanded_step(
     entries, signs = np.empty(most, np.int64), np.empty(most, np.int8)
     codes, ways = np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int8)
     n_entries = list_changes(own.sparse, features, first, room.gold, room.path, n, entries, signs)
-    n_codes = list_steps(room.gold, room.path, n, len(own.turned), codes, ways)
+    n_codes = list_steps(room.gold, room.path, n, len(own.views.turned), codes, ways)
     norm = squared_norm(entries, signs, n_entries) + squared_norm(codes, ways, n_codes)
     most = 2 * (other_features.offsets[last] - other_features.offsets[first]) if expands else 0
     more, more_signs = np.empty(most, np.int64), np.empty(most, np.int8)
     steps, more_ways = np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int8)
     n_more, n_steps = 0, 0
     if expands:
-        size = len(other.turned)
+        size = len(other.views.turned)
         n_more = list_changes(
             other.sparse, other_features, first, room.other_gold, room.other_path, n, more, more_signs
         )
@@ -250,7 +250,9 @@ class MultiTaskLearner:
         tables = self.model.tables[side]
         flat = np.concatenate([tables.trans.reshape(-1), tables.start, tables.end])
         sparse: Sparse = self.model.sides[side].rows.sparse(weights)
-        return Numbers(sparse, np.zeros_like(weights), flat, np.zeros_like(flat), tables.turned.copy())
+        return Numbers(
+            sparse, np.zeros_like(weights), flat, np.zeros_like(flat), tables_over(flat, tables.turned.copy())
+        )
 
     @staticmethod
     def _parts(numbers: Numbers) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -327,7 +329,7 @@ class MultiTaskLearner:
         found: dict[str, NDArray[Any]] = {"steps": self.steps, "passes": self.passes}
         for side, one in enumerate(self.now):
             found |= {f"{side}.weights": one.sparse.weights, f"{side}.sums": one.sums, f"{side}.table": one.table}
-            found |= {f"{side}.table_sums": one.table_sums, f"{side}.turned": one.turned}
+            found |= {f"{side}.table_sums": one.table_sums, f"{side}.turned": one.views.turned}
         return found | {f"mean.{k}": mean for k, mean in enumerate(self.means)}
 
     def restore(self, tensors: dict[str, NDArray[Any]]) -> None:
