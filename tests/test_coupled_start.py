@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_coupled import N_ROWS, Problem, random_problem
 
-from duilian.methods.coupled_start import FARTHEST, associations, begin_with_associations, meetings
+from duilian.methods.coupled_start import FAINT, FARTHEST, associations, begin_with_associations, meetings
 from duilian.models.joint_rows import build_joint_rows
 from duilian.training.parts import Parts
 
@@ -64,8 +64,14 @@ def test_associations_are_above_0_for_labels_that_meet_and_below_for_those_that_
     given_ = (replace(problem.batch.given[0], labels=labels), replace(problem.batch.given[1], labels=labels))
     parts = Parts(problem.batch.features[0], problem.batch.sentences, given_, np.zeros(1, np.int8))
     found = associations(parts, problem.model.sides, 0, 1)
-    # 20 + 20 meetings of each pair that meets, of 80; by chance 20
-    expected = [[math.log(41 / 21), math.log(1 / 21)], [math.log(1 / 21), math.log(41 / 21)], [0.0, 0.0]]
+    # each unit counts once from either side; the third label is never there and keeps what all pairs are given
+    counts = np.array([[40.0, 0.0], [0.0, 40.0], [0.0, 0.0]]) + FAINT / 6
+    rows, columns = counts.sum(axis=1), counts.sum(axis=0)
+    logs = [[math.log(counts[a, b] * counts.sum() / rows[a] / columns[b]) for b in range(2)] for a in range(3)]
+    expected = np.clip(logs, -FARTHEST, FARTHEST)
+    assert expected[0, 0] > 0.6
+    assert expected[0, 1] == -FARTHEST
+    assert expected[2, 0] == pytest.approx(0, abs=1e-9)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
     np.testing.assert_allclose(associations(parts, problem.model.sides, 1, 0), found.T, rtol=0, atol=1e-9)
     assert np.abs(found).max() <= FARTHEST
