@@ -227,7 +227,7 @@ SOURCE = rename(TOY, lambda tag: f"{tag.upper()}1")
 def ways(name: str) -> list[tuple[str, str, Sentences, Sentences]]:
     """(from, to, what is given, what is expected) of each way that a method converts."""
     both = [("b1", "a", SOURCE, TOY), ("a", "b1", TOY, SOURCE)]
-    return both[:1] if METHODS[name].converts == "others -> first" else both
+    return both[:1] if METHODS[name].converts in ("others -> first", "second -> first") else both
 
 
 def pairs_of(corpus: Any, task: str) -> list[list[tuple[str, Label]]]:

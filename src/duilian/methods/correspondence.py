@@ -142,15 +142,10 @@ class CorrespondenceTagger(hmm.HmmTagger):
         Tagger.__init__(self, "pos", sides, about)
         self.model, self.hmm = model, model.hmm
 
-    def label(self, corpus: Corpus, layer: Layer | None, side: SideInfo, *, constrain: bool, confidence: bool) -> Layer:
-        """Words relabelled in the first side, by the HMM alone."""
-        self._first(side)
-        return super().label(corpus, layer, side, constrain=constrain, confidence=confidence)
-
-    def n_best(self, corpus: Corpus, side: str | None, layer: str | None, k: int) -> list[list[tuple[Layer, float]]]:
-        """The k best labellings of each sentence with their probabilities, best first."""
-        self._first(self.side(side))
-        return super().n_best(corpus, side, layer, k)
+    @property
+    def answers(self) -> tuple[SideInfo, ...]:
+        """The first side alone, by the HMM alone."""
+        return self.sides[:1]
 
     def convert_layer(
         self, corpus: Corpus, layer: Layer, source: SideInfo, target: SideInfo, *, given: Layer | None,
@@ -167,19 +162,14 @@ class CorrespondenceTagger(hmm.HmmTagger):
         read, units, allowed, extra = self._known(corpus, layer, source, target, given)
         return self._ranked(corpus, read, units, target, k, allowed, extra)
 
-    def _first(self, side: SideInfo) -> None:
-        first = self.sides[0].name
-        if side.name != first:
-            raise TaskError(
-                f"correspondence tags in its first side, {first}, not in {side.name}: "
-                f"train it with --side {side.name}=... first."
-            )
-
     def _known(
         self, corpus: Corpus, layer: Layer, source: SideInfo, target: SideInfo, given: Layer | None
     ) -> tuple[Layer, Any, Any, Extra | None]:
         """Words that get labels, as layer and units, which labels they may have, and what the source's say of them."""
-        self._first(target)
+        if target.name != self.sides[0].name:
+            raise TaskError(
+                f"correspondence converts to {self.sides[0].name} alone: train with {target.name} as the first side."
+            )
         read, told = layer, layer
         if given is not None and not (
             np.array_equal(given.starts, layer.starts) and np.array_equal(given.ends, layer.ends)

@@ -99,7 +99,7 @@ class HmmTagger(Tagger):
 
     def n_best(self, corpus: Corpus, side: str | None, layer: str | None, k: int) -> list[list[tuple[Layer, float]]]:
         """The k best labellings of each sentence with their probabilities, best first."""
-        info = self.side(side)
+        info = self.answer(side)
         read = corpus.layer(layer)
         units = word_units(corpus, read)
         return self._ranked(corpus, read, units, info, k, None, None)
