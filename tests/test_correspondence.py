@@ -234,7 +234,7 @@ def test_it_answers_in_the_first_side_alone() -> None:
         lambda: tagger.convert(corpus, "t", "s"),
         lambda: tagger.n_best(corpus, "s", None, 2),
     ):
-        with pytest.raises(TaskError, match="(in|to) t alone"):
+        with pytest.raises(TaskError, match=r"(in|to) t alone"):
             ask()
 
 
