@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import Run
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
@@ -82,3 +83,18 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip("no folder of corpora: set DUILIAN_DATA to run this test")
     return folder
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process: (exit status, stdout, stderr)."""
+    from duilian.cli import main
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as exit:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        code = exit.value.code
+        return (code if isinstance(code, int) else int(bool(code))), captured.out, captured.err
+
+    return run

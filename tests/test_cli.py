@@ -7,35 +7,19 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Run
 
 import duilian
 from duilian.cli import main
 from duilian.cli.terminal import print_table, width
 
-Run = Callable[..., tuple[int, str, str]]
-
 GOLD = "我/r  爱/v  北京/ns\n他/r  爱/v  上海/ns  。/w\n好/a\n"
 WRONG_TAG = GOLD.replace("上海/ns", "上海/n")
 WRONG_WORD = GOLD.replace("上海/ns", "上/f  海/n")
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in this process: (exit status, stdout, stderr)."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        code = exit.value.code
-        return (code if isinstance(code, int) else int(bool(code))), captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

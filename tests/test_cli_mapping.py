@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import Run
 
 from duilian.cli import main
 
-Run = Callable[..., tuple[int, str, str]]
 ONE = "我/r  爱/v  北京/ns\n他/r  爱/v  上海/ns  。/w\n好/a\n我/r  好/a  。/w\n"
 TWO = "我/PN  爱/VV  北京/NR\n他/PN  好/VA  。/PU\n上海/NR  好/VA  。/PU\n"
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in this process: (exit status, stdout, stderr)."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        code = exit.value.code
-        return (code if isinstance(code, int) else int(bool(code))), captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -11,30 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Run
 
 import duilian.cli.demo
 import duilian.cli.train
 from duilian.cli import main
 
-Run = Callable[..., tuple[int, str, str]]
-
 TRAIN = "我/r  爱/v  北京/ns\n他/r  爱/v  上海/ns  。/w\n好/a\n我/r  好/a  。/w\n"
 WORDS = "我 爱 上海 。\n他 好\n"
 TAGGED = "我/r  爱/v  上海/ns  。/w\n他/r  好/a\n"
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command in this process: (exit status, stdout, stderr)."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        code = exit.value.code
-        return (code if isinstance(code, int) else int(bool(code))), captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture(scope="module")
