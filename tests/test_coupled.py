@@ -12,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import coupled as naive
 
+from duilian.corpus import build
+from duilian.errors import SettingError
 from duilian.features import Featurizer
+from duilian.methods import Side, train
 from duilian.models.candidates import Candidates, Given, mapped_lattice
 from duilian.models.coupled import Coupled
 from duilian.models.joint_rows import build_joint_rows
@@ -20,7 +23,7 @@ from duilian.models.side_model import SideModel, empty_side
 from duilian.models.spaces import Batch, GridSpace, LatticeSpace, side_nodes
 from duilian.models.weights import Features, build_rows
 from duilian.ragged import Ragged, offsets_of
-from duilian.training.coupled import CoupledLearner
+from duilian.training.coupled import LEAST, MOST, CoupledLearner, side_dropout
 from duilian.training.parts import Parts
 
 FAST = 3e-5
@@ -433,3 +436,22 @@ def test_sides_and_joint_features_are_thinned_at_rates_of_their_own() -> None:
     assert set(current.sides[1].rows.weights.tolist()) == {1.0}
     assert set(current.joint.weights.tolist()) == {0.5}
     assert set(current.sides[0].trans.ravel().tolist()) == {1.0}
+
+
+def test_a_small_corpus_leaves_out_most_of_its_separate_features_a_large_one_few() -> None:
+    settings = {"side_dropout": ("auto",)}
+    small, medium, large = side_dropout(settings, [5_000, 300_000, 5_000_000])
+    assert small == MOST
+    assert LEAST < medium < MOST
+    assert large == LEAST
+    assert side_dropout(settings, [5_000, 5_000_000], words=False) == (LEAST, LEAST)
+    assert side_dropout({"side_dropout": ("0.5",)}, [1, 2]) == (0.5, 0.5)
+    assert side_dropout({"side_dropout": ("0.5", "0.2")}, [1, 2]) == (0.5, 0.2)
+
+
+@pytest.mark.parametrize("setting", ["dropout=2", "dropout=much", "side_dropout=1", "side_dropout=0.1,0.2,0.3"])
+def test_dropouts_that_make_no_sense(setting: str) -> None:
+    name, value = setting.split("=")
+    sides = [Side(side, build([(["我"], ["r"])])) for side in "ab"]
+    with pytest.raises(SettingError, match=f"{name}"):
+        train("coupled", sides, "pos", {name: value})

@@ -50,7 +50,7 @@ START = 1.4
 _KEPT = ("epochs", "patience", "templates", "cutoff", "fold", "full", "hide", "rare", "split", "scheme")
 SETTINGS = (
     *(setting for setting in SHARED if setting.name in _KEPT),
-    Setting("dropout", 0.1, "share of joint features left out at random while training", low=0, high=0.9),
+    Setting("dropout", "auto", "share of joint features left out while training; auto: 0.1 of words, 0.3 of characters"),
     Setting("side_dropout", ("auto",), "the same of separate features; for each side, as in 0.9,0.3; auto: by size"),
     Setting("batch", 30, "sentences in a step", low=1),
     Setting("c2", 0.01, "weight of the L2 term", low=0),
@@ -122,6 +122,13 @@ def _check(sides: Sequence[Side], task: str, settings: dict[str, Any]) -> None:
             raise SettingError(f"{name}={','.join(map(str, values))}: expected numbers of at least {low}.")
         if name == "side_dropout" and any(value > MOST_DROPOUT for value in numbers):
             raise SettingError(f"{name}={','.join(map(str, values))}: expected numbers of at most {MOST_DROPOUT}.")
+    if settings["dropout"] != "auto":
+        try:
+            fine = 0 <= float(settings["dropout"]) <= MOST_DROPOUT
+        except ValueError:
+            fine = False
+        if not fine:
+            raise SettingError(f"dropout={settings['dropout']}: expected auto, or a number from 0 to {MOST_DROPOUT}.")
     if settings["space"] == "grid" and settings["mapping"] != "complete":
         raise SettingError("space=grid is the complete space: a mapping needs space=bundles.")
     if settings["decode"] == "label" and task != "pos":

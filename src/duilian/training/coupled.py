@@ -82,7 +82,9 @@ class CoupledLearner:
         counts = np.bincount(parts.features.data, minlength=len(model.featurizer))
         self.known = [parts.known(side) for side in range(len(model.sides))]
         sizes = [int(np.count_nonzero(given.labels != UNKNOWN)) for given in parts.given]
-        self.dropout = (*side_dropout(settings, sizes), settings["dropout"])
+        words = model.task == "pos"
+        joint = (0.1 if words else 0.3) if settings["dropout"] == "auto" else float(settings["dropout"])
+        self.dropout = (*side_dropout(settings, sizes, words), joint)
         self.rare = np.stack([self._counts(known) <= settings["rare"] for known in self.known])
         self.rates = row_rates(counts, settings["common"])
         cells = {f"side.{s}": parts.n_units / size for s, size in enumerate(model.sizes)}
@@ -275,13 +277,16 @@ class CoupledLearner:
         restore(self.tensors(), tensors)
 
 
-def side_dropout(settings: dict[str, Any], sizes: Sequence[int]) -> tuple[float, ...]:
+def side_dropout(settings: dict[str, Any], sizes: Sequence[int], words: bool = True) -> tuple[float, ...]:
     """Which share of its separate features each side leaves out: one number for all sides, or one for each.
 
     sizes: labelled units of each side. A small corpus is soon known by heart, and what its own features explain nothing
-    is learnt from for the bundles; a large one needs its own features more than it needs the others' (auto).
+    is learnt from for the bundles; a large one needs its own features more than it needs the others' (auto). Labels of
+    characters are not learnt from a feature or two: there it is LEAST for all.
     """
     values = tuple(settings["side_dropout"])
+    if values == ("auto",) and not words:
+        return (LEAST,) * len(sizes)
     if values == ("auto",):
         return tuple(float(np.clip(MOST - FALL * np.log10(max(size, 1) / SMALL), LEAST, MOST)) for size in sizes)
     rates = tuple(float(number) for number in values)
