@@ -97,7 +97,7 @@ def _multiply(_: Any, a: Any, b: Any, out: Any) -> Any:
 
         with cgutils.for_range(builder, n_rows) as rows:
             builder.store(constant(0), column)
-            for vectors in (4, 2, 1):
+            for vectors in (4, 3, 2, 1):
                 head = builder.append_basic_block(f"strips{vectors}")
                 body = builder.append_basic_block(f"strip{vectors}")
                 done = builder.append_basic_block(f"done{vectors}")

@@ -50,7 +50,7 @@ START = 1.4
 _KEPT = ("epochs", "patience", "templates", "cutoff", "fold", "full", "hide", "rare", "split", "scheme")
 SETTINGS = (
     *(setting for setting in SHARED if setting.name in _KEPT),
-    Setting("dropout", "auto", "share of joint features left out while training; auto: 0.1 of words, 0.3 of characters"),
+    Setting("dropout", "auto", "share of joint features left out in training; auto: 0.1 of words, 0.3 of characters"),
     Setting("side_dropout", ("auto",), "the same of separate features; for each side, as in 0.9,0.3; auto: by size"),
     Setting("batch", 30, "sentences in a step", low=1),
     Setting("c2", 0.01, "weight of the L2 term", low=0),
