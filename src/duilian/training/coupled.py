@@ -25,7 +25,7 @@ from duilian.models.candidates import Candidates, slice_features
 from duilian.models.coupled import Coupled
 from duilian.models.joint_rows import add_all, add_candidates
 from duilian.models.spaces import Batch, Gradient, GridSpace, LatticeSpace
-from duilian.models.weights import add
+from duilian.models.weights import add, occurrences
 from duilian.training.data import dropout
 from duilian.training.learners import restore, row_rates
 from duilian.training.parts import Parts, drawn
@@ -79,7 +79,7 @@ class CoupledLearner:
         self.eta = np.array([settings["eta"]], np.float64)
         self.steps = _no_steps()
         self.decay = settings["c2"] / max(len(parts), 1)
-        counts = np.bincount(parts.features.data, minlength=len(model.featurizer))
+        counts = occurrences(parts.features, len(model.featurizer))
         self.known = [parts.known(side) for side in range(len(model.sides))]
         sizes = [int(np.count_nonzero(given.labels != UNKNOWN)) for given in parts.given]
         words = model.task == "pos"
@@ -96,7 +96,7 @@ class CoupledLearner:
     def _counts(self, known: NDArray[np.bool_]) -> NDArray[np.int64]:
         """(n_rows,) how often each feature occurs in some sentences."""
         units, _ = self.parts.units_of(np.flatnonzero(known))
-        return np.bincount(self.parts.features_of(units).data, minlength=len(self.model.featurizer))
+        return occurrences(self.parts.features_of(units), len(self.model.featurizer))
 
     def _lay_out(self, order: NDArray[np.int64], seed: int | None) -> Walk:
         """Sentences in the order of a walk; seed: of what is thinned out, None for nothing."""
