@@ -10,7 +10,8 @@ depend on the number of threads; what they find is added up in order.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -20,10 +21,9 @@ from numpy.typing import NDArray
 from duilian.corpus import UNKNOWN
 from duilian.errors import DuilianError
 from duilian.inference.blocks import run_blocks, sentence_blocks
-from duilian.inference.lattice import room_for_token
 from duilian.models.candidates import Candidates, slice_features
 from duilian.models.coupled import Coupled
-from duilian.models.joint_rows import add_all, add_candidates
+from duilian.models.joint_rows import add_all, add_hits
 from duilian.models.spaces import Batch, Gradient, GridSpace, LatticeSpace
 from duilian.models.weights import add, occurrences
 from duilian.training.data import dropout
@@ -36,6 +36,8 @@ SMALL, MOST, LEAST, FALL = 100_000, 0.95, 0.3, 0.7
 """Separate features left out of a corpus of SMALL units or fewer, at least, and how much less for ten times as many."""
 BLOCKS = 4
 """Into so many blocks of sentences a batch is cut."""
+JOINT_PARTS = 2
+"""Into so many parts the rows of joint features are shared out where they change."""
 
 
 class Walk(NamedTuple):
@@ -167,24 +169,25 @@ class CoupledLearner:
                 delta *= step
                 add(sparse, self.rates, batch.features[s], 0, batch.n_units, delta)
 
-        def joint() -> None:
-            sparse = self.model.joint.sparse(numbers["joint.weights"])
-            for batch, one in found:
+        def pairs() -> None:
+            for _, one in found:
                 if len(one.pairs):
                     numbers["pairs.weights"] += (step * self.table_rates["pairs"] * one.pairs).astype(F32)
+
+        def joint(part: int) -> None:
+            sparse = self.model.joint.sparse(numbers["joint.weights"])
+            for batch, one in found:
                 if one.joint is None or not len(self.model.joint.codes):
                     continue
-                if one.lattice is None:
-                    add_all(sparse, self.rates, batch.features[-1], 0, batch.n_units, one.joint * step)
+                if one.hits is None:
+                    add_all(sparse, self.rates, batch.features[-1], part, JOINT_PARTS, one.joint * step)
                 else:
-                    rows, where = room_for_token(one.lattice.space), np.full(self.model.n_codes, -1, np.int32)
-                    add_candidates(
-                        sparse, self.rates, batch.features[-1], one.lattice.space, 0, batch.n_units, rows, where,
-                        one.joint * step,
-                    )  # fmt: skip
+                    add_hits(sparse, self.rates, batch.features[-1], one.hits, part, JOINT_PARTS, one.joint * step)
 
         n = len(self.model.sides)
-        run_blocks(lambda k, _: joint() if k == n else side(k), [(k, k + 1) for k in range(n + 1)], self.threads)
+        work: list[Callable[[], None]] = [partial(joint, part) for part in range(JOINT_PARTS)]
+        work += [partial(side, s) for s in range(n)] + [pairs]
+        run_blocks(lambda k, _: work[k](), [(k, k + 1) for k in range(len(work))], self.threads)
 
     def warm_up(self) -> None:
         """A step over one sentence, thrown away."""
