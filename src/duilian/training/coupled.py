@@ -34,8 +34,7 @@ from duilian.training.sgd import Steps, blend
 F32 = np.float32
 SMALL, MOST, LEAST, FALL = 100_000, 0.95, 0.3, 0.7
 """Separate features left out of a corpus of SMALL units or fewer, at least, and how much less for ten times as many."""
-BLOCKS = 4
-"""Into so many blocks of sentences a batch is cut."""
+Found = tuple[Batch, Gradient]
 JOINT_PARTS = 2
 """Into so many parts the rows of joint features are shared out where they change."""
 
@@ -134,13 +133,14 @@ class CoupledLearner:
         for begin in range(first, last, self.settings["batch"]):
             end = min(begin + self.settings["batch"], last)
             scale = float(steps.scale[0])
+            tables = self.space.tables(self.model, numbers, scale)
 
-            def work(a: int, b: int, begin: int = begin, scale: float = scale) -> tuple[Batch, Gradient]:
+            def work(a: int, b: int, begin: int = begin, scale: float = scale, tables: Any = tables) -> Found:
                 batch = walk.part(begin + a, begin + b)
-                return batch, self.space.gradient(self.model, numbers, scale, batch)
+                return batch, self.space.gradient(self.model, numbers, scale, batch, tables)
 
             offsets = walk.batch.sentences[begin : end + 1]
-            found = run_blocks(work, sentence_blocks(offsets, BLOCKS), self.threads)
+            found = run_blocks(work, sentence_blocks(offsets, self.space.blocks), self.threads)
             for _, one in found:
                 good = one.log_likelihood[np.isfinite(one.log_likelihood)]
                 total += float(good.sum())
@@ -149,7 +149,7 @@ class CoupledLearner:
                 self._step(found, eta, numbers, steps)
         return total
 
-    def _step(self, found: list[tuple[Batch, Gradient]], eta: float, numbers: Any, steps: Steps) -> None:
+    def _step(self, found: list[Found], eta: float, numbers: Any, steps: Steps) -> None:
         """One step against the gradients of the blocks of a batch."""
         rate = eta / (1 + eta * self.decay * steps.taken[0])
         steps.taken[0] += 1
