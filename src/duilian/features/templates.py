@@ -192,3 +192,11 @@ def guides_in(text: str) -> list[tuple[int, int]]:
     """(number of the guide, offset) of each guide that a template looks at."""
     matches = [_ATOM.match(part) for part in text.split()]
     return [(GUIDES.index(match[1]), int(match[2] or 0)) for match in matches if match and match[1] in GUIDES]
+
+
+def guide_offsets(texts: Sequence[str]) -> list[int] | None:
+    """The offsets at which templates look at the first guide, or None where one looks at another or at several."""
+    found = [guides_in(text) for text in texts]
+    if any(len(guides) > 1 or any(number for number, _ in guides) for guides in found):
+        return None
+    return sorted({offset for guides in found for _, offset in guides})
