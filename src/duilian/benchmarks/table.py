@@ -30,6 +30,7 @@ BENCHMARKS = {
         Benchmark("help", files.start),
         Benchmark("train-crf", training.train_crf),
         Benchmark("train-perceptron", training.train_perceptron),
+        Benchmark("train-seg", training.train_seg),
         Benchmark("train-segpos", training.train_segpos),
         Benchmark("train-hmm", training.train_hmm),
         Benchmark("train-correspondence", two_sides.train_correspondence),
