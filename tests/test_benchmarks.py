@@ -30,7 +30,8 @@ IN_PROCESS = (
     "features",
 )
 CHILDREN = (
-    "help", "file-to-model", "memory", "tag-pos", "tag-seg", "model-load", "phases", "train-coupled", "tag-coupled",
+    "help", "file-to-model", "memory", "tag-pos", "tag-seg", "model-load", "phases", "train-pairs", "tag-pairs",
+    "train-coupled", "tag-coupled",
 )  # fmt: skip
 
 
