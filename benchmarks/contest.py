@@ -59,7 +59,6 @@ class Arena:
     def __init__(self, bench: Bench, task: Task) -> None:
         self.bench, self.task, self.sizes = bench, task, bench.sizes
         self.corpus = bench.sentences(bench.sizes.joint if task.name == "segpos" else bench.sizes.train)
-        self.words = len(self.corpus.layer())
 
     def file(self, part: str, format: str) -> Path:
         """train, dev or tiny, as ``slash``, ``segmented`` or ``raw``; without empty lines."""
