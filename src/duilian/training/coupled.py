@@ -9,6 +9,7 @@ depend on the number of threads; what they find is added up in order.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -35,6 +36,8 @@ F32 = np.float32
 SMALL, MOST, LEAST, FALL = 100_000, 0.95, 0.3, 0.7
 """Separate features left out of a corpus of SMALL units or fewer, at least, and how much less for ten times as many."""
 Found = tuple[Batch, Gradient]
+FORECAST = 2
+"""So many batches are timed for a forecast."""
 JOINT_PARTS = 2
 """Into so many parts the rows of joint features are shared out where they change."""
 
@@ -198,6 +201,22 @@ class CoupledLearner:
         self._walk(self._lay_out(order, 0), 0, len(order), 1e-6, numbers, _no_steps())
         for mean, part in zip(self.means.values(), self.now.values(), strict=True):
             blend(mean.reshape(-1)[:0], part.reshape(-1)[:0], 1.0, 0.0)
+
+    def forecast(self) -> tuple[int, float]:
+        """Units of an epoch, and about how many seconds it will take, from a few batches that change nothing."""
+        order = drawn(self.parts.homes, self.sample, self.seed, 1)
+        some = order[: FORECAST * self.settings["batch"]]
+        if not len(some):
+            return 0, 0.0
+        walk = self._lay_out(some, 0)
+        numbers = {name: array.copy() for name, array in self.now.items()}
+        seconds = 0.0
+        for _ in range(2):  # the first time kernels are compiled
+            began = time.perf_counter()
+            self._walk(walk, 0, len(some), 1e-6, numbers, _no_steps())
+            seconds = time.perf_counter() - began
+        units = int(np.diff(self.parts.sentences)[order].sum())
+        return units, seconds * units / max(1, walk.batch.n_units)
 
     def calibrate(self) -> float:
         """The rate that serves a sample best after one walk: 0.1, doubled or halved while that helps (CRFsuite)."""
