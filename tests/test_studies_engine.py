@@ -20,6 +20,7 @@ from study_toys import asked, files, options, write
 from toys import toy_sentences
 
 from duilian import formats
+from duilian.corpus import build
 from duilian.errors import DuilianError, UsageError
 from duilian.studies import engine
 from duilian.studies.cell import CountingStages, Surroundings, finite, over_words
@@ -333,7 +334,10 @@ def test_conversion_over_corrected_words(tmp_path: Path) -> None:
     )  # fmt: skip
     found = run_cell(job, Surroundings(tmp_path / "out"))
     assert found["conversions"][f"b->a{CORRECTED}"]["accuracy"] == 100.0
-    with pytest.raises(DuilianError, match="same text"):
+    spaced = build([(["图 书", "馆", "大"], ["N", "N", "A"])])
+    assert over_words(spaced, other, "a").words("a") == [["图书馆", "大"]]
+    assert over_words(spaced, other, "a").words(spaced.layer().name) == [["图书", "馆", "大"]]
+    with pytest.raises(DuilianError, match="same sentences"):
         over_words(one, formats.read(write(tmp_path / "x.txt", [(["大"], ["a"])])), "a")
 
 

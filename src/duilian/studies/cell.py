@@ -24,9 +24,11 @@ from duilian import datasets, formats, methods
 from duilian.corpus import UNKNOWN, Corpus, concatenate
 from duilian.errors import DuilianError, MismatchError
 from duilian.induction import by_model
+from duilian.lifting import is_space
 from duilian.mapping import examples
 from duilian.methods import Side
 from duilian.methods.coupled_tagger import CoupledTagger
+from duilian.ragged import offsets_of
 from duilian.stages import Context, Stages
 from duilian.studies.corpora import Piece, SideData, read_side, whole
 from duilian.studies.job import Conversion, Job, Text
@@ -185,11 +187,24 @@ def convert(tagger: Tagger, one: Conversion) -> tuple[Corpus, Corpus, dict[str, 
 
 def over_words(given: Corpus, gold: Corpus, target: str) -> Corpus:
     """What is given, with the words of the target's gold, unlabelled, as a second layer (the paper's TAWC)."""
+    given, gold = without_spaces(given), without_spaces(gold)
     if not np.array_equal(given.text, gold.text) or not np.array_equal(given.offsets, gold.offsets):
-        raise MismatchError("corrected words can be given only where both files have the same text, spaces and all")
+        raise MismatchError("corrected words can be given only where both files have the same sentences")
     layer = gold.layer()
     unknown = np.full(len(layer), UNKNOWN, np.int32)
     return given.with_layer(replace(layer, name=target, labels=unknown, tags=(), standard=None))
+
+
+def without_spaces(corpus: Corpus) -> Corpus:
+    """The same words over a text without spaces: two files of one text may differ in them."""
+    kept = ~is_space(corpus.text)
+    if kept.all():
+        return corpus
+    place = offsets_of(kept)
+    layers = tuple(replace(one, starts=place[one.starts], ends=place[one.ends]) for one in corpus.layers)
+    if any(np.any(one.starts == one.ends) for one in layers):
+        raise MismatchError("a word of nothing but spaces has no place in a text without them")
+    return Corpus(corpus.text[kept], place[corpus.offsets], layers)
 
 
 def speed(tokens: int, seconds: float) -> dict[str, Any]:
