@@ -249,7 +249,7 @@ def child(command: Sequence[str], live: Callable[[str], None]) -> tuple[int, dic
     home = str(Path(duilian.__file__).parents[1])
     paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, process_group=0,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, encoding="utf-8", errors="replace",
     )  # fmt: skip
     lines: deque[str] = deque(maxlen=50)

@@ -16,6 +16,8 @@ RATES: dict[str, dict[str, float]] = {
 }
 """Words of training text per second of a whole cell."""
 OTHERS = 20_000.0
+PRIOR = 120.0
+"""Seconds for which the table is believed: a first cell that compiles its kernels says little of the others."""
 
 
 def expected(job: Job) -> float:
@@ -45,7 +47,7 @@ class Forecast:
     @property
     def seconds(self) -> float:
         """What is left, in seconds."""
-        factor = self.spent / self.foreseen if self.foreseen else 1.0
+        factor = (self.spent + PRIOR) / (self.foreseen + PRIOR)
         return factor * sum(self.left.values())
 
     def text(self) -> str:
