@@ -362,9 +362,10 @@ def test_stages_that_were_there_are_counted(tmp_path: Path) -> None:
 def test_a_forecast_learns_from_what_was_run(tmp_path: Path) -> None:
     jobs = list(small(tmp_path).jobs)
     forecast = Forecast.of(jobs)
-    before = forecast.seconds
-    forecast.done(jobs[0], 10 * before)
-    assert forecast.seconds > before
+    second = forecast.left[jobs[1].id]
+    assert forecast.seconds == pytest.approx(sum(forecast.left.values()))
+    forecast.done(jobs[0], 10 * forecast.left[jobs[0].id])
+    assert second < forecast.seconds < 10 * second
     assert [spoken(value) for value in (3.2, 600, 9000)] == ["3 s", "10 min", "2.5 h"]
 
 
