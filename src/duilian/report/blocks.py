@@ -1,0 +1,77 @@
+"""What a figure of a study becomes on the page: drawings, the numbers behind them, remarks on what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from duilian.report.numbers import shown, signed
+from duilian.report.plotting import Panel
+from duilian.report.reading import Number
+from duilian.studies.results import Figure
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A number as it is printed, with the numbers of the raw results that it was made from."""
+
+    text: str
+    sources: tuple[Number, ...]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar in a table. share: of the place's width, 0 to 1; below zero it is a loss."""
+
+    share: float
+
+
+Value = str | Shown | Bar | None
+"""What stands in a table: words, a number, a bar, nothing."""
+
+
+@dataclass
+class Numbers:
+    """A table behind a drawing. heads: (title, whether numbers stand below it)."""
+
+    heads: list[tuple[str, bool]]
+    rows: list[list[Value]]
+
+
+@dataclass
+class Block:
+    """A figure on the page. kind: what a template shows it; more: what only that template knows."""
+
+    figure: Figure
+    panels: list[Panel] = field(default_factory=list)
+    numbers: Numbers | None = None
+    folded: bool = True
+    """Whether the table of numbers is folded away at first."""
+    notes: list[str] = field(default_factory=list)
+    more: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to be seen."""
+        return not self.panels and self.numbers is None and not self.more
+
+
+def one(number: Number | None, digits: int = 2) -> Shown | None:
+    """A number of the raw results as it is."""
+    return None if number is None else Shown(shown(number.value, digits), (number,))
+
+
+def difference(first: Number | None, second: Number | None, digits: int = 2) -> Shown | None:
+    """second less first, with its sign."""
+    if first is None or second is None:
+        return None
+    return Shown(signed(second.value - first.value, digits), (first, second))
+
+
+def not_run(names: Sequence[str], failed: bool = False) -> list[str]:
+    """A remark on runs that a figure lacks."""
+    if not names:
+        return []
+    what = "failed" if failed else "not run"
+    return [f"{what}: {', '.join(dict.fromkeys(names))}"]
