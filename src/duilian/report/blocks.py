@@ -14,10 +14,11 @@ from duilian.studies.results import Figure
 
 @dataclass(frozen=True)
 class Shown:
-    """A number as it is printed, with the numbers of the raw results that it was made from."""
+    """A number as it is printed. derived: it was computed from its sources in the raw results, else it is the one."""
 
     text: str
     sources: tuple[Number, ...]
+    derived: bool = True
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class Block:
     more: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def plotted(self) -> bool:
+        """Whether it is a plot and little else: two of them stand side by side where there is room."""
+        return bool(self.panels) and self.folded and "relations" not in self.more
+
+    @property
     def empty(self) -> bool:
         """Whether there is nothing to be seen."""
         return not self.panels and self.numbers is None and not self.more
@@ -59,7 +65,7 @@ class Block:
 
 def one(number: Number | None, digits: int = 2) -> Shown | None:
     """A number of the raw results as it is."""
-    return None if number is None else Shown(shown(number.value, digits), (number,))
+    return None if number is None else Shown(shown(number.value, digits), (number,), derived=False)
 
 
 def difference(first: Number | None, second: Number | None, digits: int = 2) -> Shown | None:

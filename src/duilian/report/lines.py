@@ -15,6 +15,8 @@ from duilian.studies.results import Figure
 
 FEW = 8
 """As many values on an axis are each given a tick."""
+MOST_MARKERS = 40
+"""A line of more points has a marker on some of them."""
 WIDE = 40.0
 """From this ratio of the largest to the smallest value on, an axis is logarithmic."""
 
@@ -211,16 +213,15 @@ def _plot(
     log_y: bool = False,
 ) -> Panel:  # fmt: skip
     known = sorted({x for line in lines for x, _ in line.points})
-    names = [(Look(k), line.name) for k, line in enumerate(lines)]
+    names = [(Look(k, flat=line.flat is not None), line.name) for k, line in enumerate(lines)]
     with axes() as (plot, drawn):
         for (look, _), line in zip(names, lines, strict=True):
-            marker = look.marker if len(line.points) <= 40 else ""
             if line.flat is not None:
                 ends = (known[0], known[-1]) if known else (0.0, 1.0)
-                plot.plot(ends, [line.flat.value] * 2, "--", color=look.colour, linewidth=1.4)
+                plot.plot(ends, [line.flat.value] * 2, **look.style)
             else:
                 xs, ys = [x for x, _ in line.points], [number.value for _, number in line.points]
-                plot.plot(xs, ys, look.dash, color=look.colour, marker=marker)
+                plot.plot(xs, ys, **look.style, markevery=max(1, len(xs) // MOST_MARKERS))
         if log_y:
             plot.set_yscale("log")
         if places:
@@ -228,9 +229,9 @@ def _plot(
         elif known and known[0] > 0 and known[-1] / known[0] >= WIDE and len(known) > 2:
             plot.set_xscale("log")
         if not places:
-            if len(known) <= FEW:
-                plot.set_xticks(known)
             plain_ticks(plot.xaxis)
+            if len(known) <= FEW:
+                plot.set_xticks(known, [f"{x:.10g}" for x in known])
         plain_ticks(plot.yaxis)
         plot.set_xlabel(x_title, color=INK)
         plot.set_ylabel(y_title, color=INK)

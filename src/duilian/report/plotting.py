@@ -27,7 +27,7 @@ INK, MUTED, GRID, PAPER = "#000001", "#000002", "#000003", "#000004"
 VARIABLES = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"} | {
     f"#0001{k:02x}": f"var(--s{k})" for k in range(SERIES)
 }
-MARKERS, DASHES = "osD^vPX*", ("-", "--", "-.", ":")
+MARKERS, DASHES, FLAT = "osD^vPX*", ("-", "-.", ":"), "--"
 SETTINGS = {
     "svg.hashsalt": "duilian", "svg.fonttype": "none", "text.parse_math": False, "font.family": "DejaVu Sans",
     "font.size": 11, "axes.labelsize": 11, "xtick.labelsize": 10, "ytick.labelsize": 10, "text.color": INK,
@@ -41,9 +41,11 @@ _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 
 @dataclass(frozen=True)
 class Look:
-    """How a series is drawn, on the plot and in the legend."""
+    """How a series is drawn, on the plot and in the legend. flat: a line of reference; points: markers alone."""
 
     number: int
+    flat: bool = False
+    points: bool = False
 
     @property
     def colour(self) -> str:
@@ -51,19 +53,19 @@ class Look:
         return f"#0001{self.number % SERIES:02x}"
 
     @property
-    def variable(self) -> str:
-        """Its colour as the style sheet knows it."""
-        return VARIABLES[self.colour]
-
-    @property
     def marker(self) -> str:
         """Its marker, as matplotlib calls it."""
-        return MARKERS[self.number % len(MARKERS)]
+        return "" if self.flat else MARKERS[self.number % len(MARKERS)]
 
     @property
     def dash(self) -> str:
         """Its line, as matplotlib calls it: another one when the colours begin again."""
-        return DASHES[(self.number // SERIES) % len(DASHES)]
+        return "" if self.points else FLAT if self.flat else DASHES[(self.number // SERIES) % len(DASHES)]
+
+    @property
+    def style(self) -> dict[str, str]:
+        """All of it, for matplotlib."""
+        return {"color": self.colour, "marker": self.marker, "linestyle": self.dash}
 
 
 @dataclass
@@ -117,7 +119,7 @@ def swatch(look: Look) -> str:
         with axes(34, 14, 0, 0, 0, 0) as (plot, drawn):
             plot.set_axis_off()
             plot.set(xlim=(0, 1), ylim=(0, 1))
-            plot.plot([0.05, 0.5, 0.95], [0.5] * 3, look.dash, color=look.colour, marker=look.marker, markevery=[1])
+            plot.plot([0.05, 0.5, 0.95], [0.5] * 3, **look.style, markevery=[1])
     return themed(drawn[0], "")
 
 
@@ -189,10 +191,15 @@ def _short(text: str) -> str:
 
 def plain_ticks(axis: Any) -> None:
     """Tick labels as plain decimals: no powers, no offsets."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter, NullFormatter, ScalarFormatter
 
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if abs(value) < 1e5 else f"{value:,.0f}"))
-    axis.set_minor_formatter(NullFormatter())
+    if axis.get_scale() == "log":
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
+        axis.set_minor_formatter(NullFormatter())
+        return
+    plain = ScalarFormatter(useOffset=False, useMathText=False)
+    plain.set_scientific(False)
+    axis.set_major_formatter(plain)
 
 
 def text_width(text: str, size: float = 10) -> float:

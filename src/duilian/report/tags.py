@@ -39,14 +39,14 @@ def per_tag(raw: Raw, figure: Figure) -> Block:
 
 
 def _draw_tags(raw: Raw, figure: Figure, block: Block, tags: list[tuple[str, Number, Number, Number]]) -> None:
-    names = [(Look(k), title) for k, title in enumerate(_titles(raw, figure))]
+    names = [(Look(k, points=True), title) for k, title in enumerate(_titles(raw, figure))]
     left = min(16 + max(text_width(tag) for tag, *_ in tags), 160)
     with axes(height=60 + 19 * len(tags), left=left) as (plot, drawn):
         for y, (_, before, after, _) in enumerate(tags):
             plot.plot([before.value, after.value], [y, y], "-", color=MUTED, linewidth=1.6)
         for k, (look, _) in enumerate(names):
             values = [one[1 + k].value for one in tags]  # type: ignore[union-attr]
-            plot.plot(values, range(len(tags)), look.marker, color=look.colour, markersize=6)
+            plot.plot(values, range(len(tags)), **look.style, markersize=6)
         plot.set_yticks(range(len(tags)), [tag for tag, *_ in tags])
         plot.set_ylim(len(tags) - 0.4, -0.6)
         plot.set_xlabel("F", color=INK)

@@ -48,17 +48,21 @@ def mapping(raw: Raw, figure: Figure) -> Block:
     ids = {one.labels: f"#{one.id}" for one in found}
     drawn = picture(table, names, examples, lambda labels: ids[labels[0], labels[1]], style="")
     block.panels.append(Panel(drawn, describe(table, names)))
-    totals: dict[str, float] = {}
+    of_row: dict[str, list[Number]] = {}
     for relation in found:
-        totals[relation.labels[0]] = totals.get(relation.labels[0], 0.0) + relation.count.value
+        of_row.setdefault(relation.labels[0], []).append(relation.count)
     block.more = {
         "names": names,
         "relations": [
-            (relation, one(relation.count, 0), f"{shown(100 * relation.count.value / totals[relation.labels[0]], 1)} %")
-            for relation in found
+            (relation, one(relation.count, 0), _share(relation.count, of_row[relation.labels[0]])) for relation in found
         ],
     }
     return block
+
+
+def _share(count: Number, row: list[Number]) -> Shown:
+    part = 100 * count.value / sum(number.value for number in row)
+    return Shown(f"{shown(part, 1)} %", (count, *(number for number in row if number is not count)))
 
 
 def _relations(parts: Part, figure: str) -> list[Relation]:
