@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpora import MAKERS
+from duilian.studies.cuts import MAKERS
 
 HERE = Path(__file__).resolve().parent
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import duilian
-from duilian.cli import bench, compare, convert, data, demo, evaluate, inspect, mapping, tag, train
+from duilian.cli import bench, compare, convert, data, demo, evaluate, inspect, mapping, study, tag, train
 
 app = typer.Typer(
     name="duilian",
@@ -29,6 +29,7 @@ app.command("convert")(convert.command)
 app.command("evaluate")(evaluate.command)
 app.command("compare")(compare.command)
 app.add_typer(mapping.app, name="mapping")
+app.add_typer(study.app, name="study")
 app.command("bench")(bench.command)
 
 

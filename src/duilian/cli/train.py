@@ -263,18 +263,7 @@ def stop_between_epochs(remarks: Remarks) -> Iterator[list[bool]]:
 
 def summary(training: Training, output: Path) -> dict[str, Any]:
     """How a finished training went."""
-    loop, best = training.loop, training.loop.best
-    return {
-        "model": str(output),
-        "method": training.method,
-        "dev": dict(best.dev) if best is not None else {},
-        "epochs": len(loop.history),
-        "best_epoch": best.epoch if best is not None else None,
-        "seconds": loop.seconds,
-        "tokens_per_second": loop.tokens / loop.seconds if loop.seconds else None,
-        "features": training.about.get("features"),
-        "model_bytes": output.stat().st_size,
-    }
+    return {"model": str(output), **training.summary(), "model_bytes": output.stat().st_size}
 
 
 def print_summary(found: Mapping[str, Any]) -> None:

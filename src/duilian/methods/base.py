@@ -70,17 +70,21 @@ class Method:
     start: Callable[[list[Side], str, dict[str, Any], int], Training]
     load: Callable[[dict[str, Any], dict[str, NDArray[Any]]], Tagger]
 
-    def check(self, sides: Sequence[Side], task: str) -> None:
-        """Whether it can do this at all."""
+    def check_names(self, names: Sequence[str], task: str) -> None:
+        """Whether it does the task with so many sides."""
         if task not in self.tasks:
             raise TaskError(f"{self.name} does {', '.join(self.tasks)}, not {task}.")
         low, high = self.sides
-        if len(sides) < low or (high is not None and len(sides) > high):
+        if len(names) < low or (high is not None and len(names) > high):
             wanted = "one side" if high == 1 else f"{low} sides" if high == low else f"at least {low} sides"
             raise UsageError(
-                f"{self.name} takes {wanted}, found {len(sides)} ({', '.join(side.name for side in sides)}). "
+                f"{self.name} takes {wanted}, found {len(names)} ({', '.join(names)}). "
                 "More files of one standard: repeat its name."
             )
+
+    def check(self, sides: Sequence[Side], task: str) -> None:
+        """Whether it can do this at all."""
+        self.check_names([side.name for side in sides], task)
         for side in sides:
             gold = side.gold
             if len(gold) == 0:
@@ -146,6 +150,19 @@ class Training:
             "history": [{"epoch": p.epoch, "objective": p.objective, "dev": p.dev} for p in self.loop.history],
         }
         return tagger
+
+    def summary(self) -> dict[str, Any]:
+        """How a finished training went."""
+        loop, best = self.loop, self.loop.best
+        return {
+            "method": self.method,
+            "dev": dict(best.dev) if best is not None else {},
+            "epochs": len(loop.history),
+            "best_epoch": best.epoch if best is not None else None,
+            "seconds": loop.seconds,
+            "tokens_per_second": loop.tokens / loop.seconds if loop.seconds else None,
+            "features": self.about.get("features"),
+        }
 
     def save_checkpoint(self, path: Any) -> None:
         """Everything needed to go on."""

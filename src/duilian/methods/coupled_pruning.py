@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from duilian.errors import DuilianError
 from duilian.features import Featurizer
 from duilian.features.dictionary import fold_numbers
-from duilian.inference.chain_marginals import best_paths, marginals
-from duilian.inference.pruning import Statistics, given_mask, statistics
+from duilian.inference.chain_marginals import best_paths
 from duilian.models.candidates import Pruner, join, slice_features
 from duilian.models.chain import Chain
 from duilian.models.side_model import SideModel, empty_side
@@ -137,12 +136,3 @@ def best_labels(parts: Parts, side: int, chain: SideModel) -> NDArray[np.int32]:
         node = chain.scores(slice_features(parts.features, begin, end), offsets)
         found.append(best_paths(node, offsets, chain.trans))
     return np.concatenate([np.zeros(0, np.int32), *found])
-
-
-def statistics_of(
-    chain: SideModel, features: Any, sentences: NDArray[np.int64], labels: Any, sets: Ragged, r: int, lambda_: float
-) -> Statistics:
-    """What pruning does to a corpus with gold labels: mean candidates, how often gold is lost."""
-    node = chain.scores(features, sentences)
-    given = given_mask(labels, sets, node.shape[1])
-    return statistics(marginals(node, sentences, chain.trans), r, lambda_, given)

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from duilian.corpus import Corpus, Layer
 from duilian.errors import DuilianError
 from duilian.features import Dictionary, Featurizer
+from duilian.inference.chain_marginals import marginals
+from duilian.inference.pruning import Statistics, given_mask, statistics
 from duilian.lifting import Units, boundary_sets, is_space, label_units, layer_from, units_of
 from duilian.models.candidates import Candidates, Given, Pruner, slice_features
 from duilian.models.coupled import Coupled
@@ -180,6 +182,25 @@ class CoupledTagger(Tagger):
         units = units_of(corpus, read, self.task)
         info = self.side(side)
         return self._several(corpus, read, info, k, self._given(corpus, read, units, info, False))
+
+    def pruning_statistics(self, corpus: Corpus, side: str, layer: str | None = None) -> Statistics:
+        """What this model's pruning does to a corpus with gold labels of a side (li2016 Tables 2 and 4, Figure 3).
+
+        Offline the side's own chain is asked, online and without pruning the model's separate features of that side.
+        """
+        read, number = corpus.layer(layer), self._number(self.side(side))
+        units, own = units_of(corpus, read, self.task), self.model.sides[number]
+        gold = label_units(corpus, read, self.task, self.model.scheme, own.names)
+        pruner, space = self.choices.pruner, self.choices.space
+        chain, (r, lambda_) = own, (len(own.names), 1.0)
+        if pruner is not None:
+            chain, r, lambda_ = pruner.chains[number], pruner.r[number], pruner.lambda_[number]
+        elif isinstance(space, LatticeSpace) and space.online:
+            r, lambda_ = space.online[number]
+        features = self.model.features(units)
+        node = chain.scores(features, units.sentences)
+        given = given_mask(gold.labels, gold.sets, node.shape[1])
+        return statistics(marginals(node, units.sentences, chain.trans), r, lambda_, given)
 
     def _answer(
         self, corpus: Corpus, layer: Layer | None, units: Units, side: SideInfo, given: list[Given] | None,
