@@ -61,7 +61,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed-demo: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[data]'
+	$(PIP) --editable '.[data,report]'
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -105,7 +105,9 @@ class Page(HTMLParser):
     @property
     def foreign(self) -> list[str]:
         """Addresses that are neither on the page nor beside it."""
-        return [a for a in self.addresses if not a.startswith("#") and a != "data:," and re.match(r"[a-z+.-]+:|//|/", a)]
+        return [
+            a for a in self.addresses if not a.startswith("#") and a != "data:," and re.match(r"[a-z+.-]+:|//|/", a)
+        ]
 
 
 def untraceable(page: Page, folder: Path) -> list[str]:

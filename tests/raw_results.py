@@ -1,13 +1,14 @@
-"""Raw results of studies that never ran, after docs/studies.md: for tests of reports. All numbers are drawn by a seed."""
+"""Raw results of studies that never ran, after docs/studies.md, for tests of reports. Numbers are drawn by a seed."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from pathlib import Path
 from typing import Any
 
-NASTY = ('<b>&"\'', "名词", "اسم", "🙂", "PRP$", "$", "</script>", "a_b^{c}", "`` ''", "-LRB-")
+NASTY = ("<b>&\"'", "名词", "اسم", "🙂", "PRP$", "$", "</script>", "a_b^{c}", "`` ''", "-LRB-")
 """Tags that a careless page, or a careless plot, takes for something else."""
 TARGET, SOURCE = 'zh.ud<&"', "pku"
 WAY = f"{SOURCE}->{TARGET}"
@@ -61,7 +62,8 @@ def _plan(seeds: int) -> dict[str, Any]:
     rows = [
         {"id": "crf", "title": "crf alone", "cells": cells["crf"], "paper": {"accuracy": 94.07}, "note": "one side"},
         {"id": "guide", "title": "guide <i>", "cells": cells["guide"], "against": "crf", "paper": {"accuracy": 94.35}},
-        {"id": "coupled", "title": "coupled", "cells": cells["coupled"], "against": "crf", "paper": {"accuracy": 94.83}},
+        {"id": "coupled", "title": "coupled", "cells": cells["coupled"], "against": "crf",
+         "paper": {"accuracy": 94.83}},
         {"id": "later", "title": "never run", "cells": ["later-1", "later-2"][:seeds], "against": "crf"},
     ]  # fmt: skip
     series = [{"name": method, "cell": f"{method}-1"} for method in METHODS]
@@ -104,7 +106,7 @@ def _plan(seeds: int) -> dict[str, Any]:
         "files": [{"side": TARGET, "part": "train", "name": "train <1>.conllu", "layer": "xpos", "sha256": "0a" * 32,
                    "sentences": 3997, "tokens": 98616}],
         "versions": {"duilian": "0.1.0", "numpy": "2.4.6"}, "commit": "abc123", "machine": {"cores": 2, "threads": 1},
-        "cells": [*sum(cells.values(), []), *["later-1", "later-2"][:seeds]],
+        "cells": [*itertools.chain(*cells.values()), *["later-1", "later-2"][:seeds]],
         "tables": [{"id": "final", "title": "Results", "caption": "On test.", "compared": TARGET, "columns": columns,
                     "rows": rows}],
         "figures": figures,
@@ -116,8 +118,10 @@ def _cell(method: str, seed: int, rng: random.Random) -> dict[str, Any]:
         "format": 1, "id": f"{method}-{seed}", "method": method, "task": "pos", "seed": seed, "status": "done",
         "settings": {"epochs": 10, "mapping": "complete", "raw": True}, "sides": [TARGET, SOURCE], "error": None,
         "scores": {TARGET: _scores(rng), SOURCE: _scores(rng)}, "conversions": {WAY: _scores(rng)},
-        "train": {"seconds": rng.uniform(5, 9), "tokens_per_second": 4e5 * rng.random(), "model_bytes": rng.randrange(10**8)},
-        "history": [{"epoch": n, "seconds": n * 1.5, "dev": {TARGET: 90 + 3 * (1 - rng.random() ** n)}} for n in range(1, 8)],
+        "train": {"seconds": rng.uniform(5, 9), "tokens_per_second": 4e5 * rng.random(),
+                  "model_bytes": rng.randrange(10**8)},
+        "history": [{"epoch": n, "seconds": n * 1.5, "dev": {TARGET: 90 + 3 * (1 - rng.random() ** n)}}
+                    for n in range(1, 8)],
         "tag": {TARGET: {"tokens": 1000, "seconds": 0.5, "tokens_per_second": 2000.0}},
         "ranks": {TARGET: {"kth_best": [0.91, 0.05, 0.02, 0.008], "entropy": rng.uniform(0.1, 0.4),
                            "mean_candidates": 4.5, "lost": 0.1, "tokens": 1000}},
@@ -126,7 +130,8 @@ def _cell(method: str, seed: int, rng: random.Random) -> dict[str, Any]:
             for k, (one, other) in enumerate((a, b) for a in NASTY for b in ("n", "名词", "v<") if rng.random() < 0.5)
         ]},
         "samples": {WAY: [_sample(rng, n) for n in (5, 9)]},
-        "seconds": rng.uniform(10, 90), "peak_bytes": rng.randrange(10**9), "versions": {}, "commit": None, "inputs": "x",
+        "seconds": rng.uniform(10, 90), "peak_bytes": rng.randrange(10**9), "versions": {}, "commit": None,
+        "inputs": "x",
     }  # fmt: skip
 
 
@@ -140,10 +145,10 @@ def _scores(rng: random.Random) -> dict[str, Any]:
     edges = [k / 15 for k in range(16)]
     return {
         "tokens": 12012, "accuracy": rng.uniform(90, 95), "oov_recall": rng.uniform(70, 85), "per_tag": per_tag,
-        "confusion": [[a, b, rng.randrange(1, 60)] for a, b in zip(NASTY, NASTY[1:], strict=False)],
+        "confusion": [[a, b, rng.randrange(1, 60)] for a, b in itertools.pairwise(NASTY)],
         "calibration": {"ece": rng.uniform(0.005, 0.03), "bins": [
             [low, high, (low + high) / 2, min(1.0, (low + high) / 2 * rng.uniform(0.8, 1.1)), rng.randrange(1, 900)]
-            for low, high in zip(edges, edges[1:], strict=False)
+            for low, high in itertools.pairwise(edges)
         ]},
         "risk": [[k / 20, 8 * (k / 20) ** 3 + rng.random() / 10] for k in range(1, 21)],
     }  # fmt: skip

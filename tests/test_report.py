@@ -16,7 +16,7 @@ import raw_results
 from pages import Page, untraceable
 
 import duilian.report
-from duilian.errors import DataError
+from duilian.errors import DataError, UsageError
 from duilian.report import write_report
 from duilian.report.figures import KINDS
 
@@ -80,7 +80,15 @@ def test_a_number_from_nowhere_is_found(tmp_path: Path) -> None:
 
 def test_every_plot_says_in_words_what_is_to_be_seen(page: Page) -> None:
     found = " | ".join(page.drawings)
-    for what in ("from 9", "highest 9", "entropy", "largest gain", "calibration error", "Heat map of", "% errors among"):
+    for what in (
+        "from 9",
+        "highest 9",
+        "entropy",
+        "largest gain",
+        "calibration error",
+        "Heat map of",
+        "% errors among",
+    ):
         assert what in found
     assert len(page.drawings) == 7
 
@@ -215,7 +223,7 @@ def test_a_folder_that_cannot_be_read_is_a_clear_error(text: str | None, said: s
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw_results.write(tmp_path, raw_results.empty())
     monkeypatch.setattr(duilian.report, "NEEDED", ("matplotlib", "no_such_library"))
-    with pytest.raises(DataError, match=r"needs no_such_library: pip install 'duilian\[report\]'"):
+    with pytest.raises(UsageError, match=r"needs no_such_library: pip install 'duilian\[report\]'"):
         write_report(tmp_path)
     assert not (tmp_path / "report.html").exists()
 

@@ -106,7 +106,9 @@ def test_a_row_may_have_a_path_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_part_knows_its_place() -> None:
-    part = Part({"a.b": {"c/d": [1, {"~": 2.5}]}, "a": {"b": None}, "flag": True, "nan": float("nan")}, "cells/x y.json")
+    part = Part(
+        {"a.b": {"c/d": [1, {"~": 2.5}]}, "a": {"b": None}, "flag": True, "nan": float("nan")}, "cells/x y.json"
+    )
     number = part.at("a.b.c/d.-1.~").number(scale=2)
     assert number == Number(5.0, "cells/x y.json", ("a.b", "c/d", 1, "~"), 2)
     assert number.href == "cells/x%20y.json#/a.b/c~1d/1/~0"
@@ -124,7 +126,12 @@ def test_a_number_is_read_back_to_its_digits(value: float, digits: int) -> None:
 
 
 def test_how_numbers_are_written() -> None:
-    assert [shown(1234.567), shown(-0.001), shown(0.5, 0), shown(2_500_000.0, 0)] == ["1,234.57", "0.00", "0", "2,500,000"]
+    assert [shown(1234.567), shown(-0.001), shown(0.5, 0), shown(2_500_000.0, 0)] == [
+        "1,234.57",
+        "0.00",
+        "0",
+        "2,500,000",
+    ]
     assert [signed(0.456), signed(-0.456), signed(0.001)] == ["+0.46", "-0.46", "0.00"]
     assert [probability(0.01234), probability(0.5), probability(0.0001)] == ["0.012", "0.5", "0.0001"]
 

@@ -20,7 +20,8 @@ from duilian.mapping.table import Mapping
 
 CELL = 18
 STYLE = (
-    ".heat{font:12px sans-serif;color:var(--ink,#1a1a1a)}.heat text{fill:currentColor}.heat .field{fill:var(--field,#f1f1f1)}"
+    ".heat{font:12px sans-serif;color:var(--ink,#1a1a1a)}.heat text{fill:currentColor}"
+    ".heat .field{fill:var(--field,#f1f1f1)}"
     ".heat .line{stroke:var(--paper,#fff);stroke-width:2}.heat .cell{fill:var(--heat,#08306b)}"
     ".heat .weak{stroke:var(--weak,#c05020);stroke-width:1.5}.heat a:hover .cell{stroke:currentColor;stroke-width:2}"
 )
@@ -79,7 +80,11 @@ def picture(
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="heat" role="img" aria-label="{about}" width="{right + 10}" '
         f'height="{bottom + 10}" viewBox="0 0 {right + 10} {bottom + 10}">',
-        *([f"<style>{style}</style>", '<rect class="page" width="100%" height="100%" fill="var(--paper,#fff)"/>'] if style else []),
+        *(
+            [f"<style>{style}</style>", '<rect class="page" width="100%" height="100%" fill="var(--paper,#fff)"/>']
+            if style
+            else []
+        ),
         f'<rect class="field" x="{left}" y="{top}" width="{right - left}" height="{bottom - top}"/>',
         f'<text x="4" y="14">{escape(names[0])} \u2193  {escape(names[1])} \u2192</text>',
     ]
@@ -112,9 +117,8 @@ def describe(mapping: Mapping, names: Sequence[str] = ("", ""), most: int = 5) -
     for at in order:
         a, b = (int(label) for label in mapping.bundles[at])
         part = 100 * share[place[0][a], place[1][b]]
-        said.append(
-            f"{mapping.sides[0][a]} goes with {mapping.sides[1][b]} ({int(mapping.counts[at]):,}, {part:.1f} % of the row)"
-        )
+        one, other = mapping.sides[0][a], mapping.sides[1][b]
+        said.append(f"{one} goes with {other} ({int(mapping.counts[at]):,}, {part:.1f} % of the row)")
     few = f". The most frequent: {'; '.join(said)}" if said and mapping.counts.any() else ""
     sizes = f"{mapping.sizes[0]} labels of {names[0]} in rows, {mapping.sizes[1]} of {names[1]} in columns"
     return f"Heat map of {len(mapping)} relations: {sizes}{few}"
@@ -136,7 +140,8 @@ def page(
         f"<style>{STYLE}{DARK}",
         "body{font-family:sans-serif;color:var(--ink,#1a1a1a);background:var(--paper,#fff)}"
         "td,th{padding:2px 10px;text-align:left;vertical-align:top}td.n{text-align:right}"
-        "mark{background:var(--mark,#ffe9a8);color:#1a1a1a}.scroll{overflow-x:auto}tr:target{outline:2px solid}</style>",
+        "mark{background:var(--mark,#ffe9a8);color:#1a1a1a}.scroll{overflow-x:auto}"
+        "tr:target{outline:2px solid}</style>",
         "</head><body>", f"<h1>{escape(title)}</h1>",
         f'<div class="scroll">{picture(mapping, names, shown, lambda bundle: f"#r{place[bundle]}", "")}</div>',
         '<div class="scroll"><table><tr>'

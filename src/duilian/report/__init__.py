@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from duilian.errors import DataError
+from duilian.errors import UsageError
 
 __all__ = ["missing", "write_report"]
 
@@ -26,9 +26,9 @@ def missing() -> list[str]:
 def write_report(folder: Path) -> Path:
     """Make FOLDER/report.html from the raw results in a study's folder, and from those alone; returns its path."""
     if absent := missing():
-        raise DataError(
+        raise UsageError(
             f"a report needs {' and '.join(absent)}: pip install 'duilian[report]'. The results in {folder} are "
-            "complete without it."
+            "complete without it; duilian study report makes it later."
         )
     from duilian.report.page import write
 

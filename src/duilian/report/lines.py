@@ -1,4 +1,4 @@
-"""Figures that are lines: learning curves, curves over a setting, candidates by rank, risk and coverage, reliability."""
+"""Figures that are lines: learning curves, curves over a setting, ranks, risk and coverage, calibration."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from duilian.report.blocks import Block, Numbers, Value, not_run, one
-from duilian.report.numbers import shown
 from duilian.report.plotting import INK, MUTED, Look, Panel, axes, panel, plain_ticks
 from duilian.report.reading import Number, Part, Raw
 from duilian.studies.results import Figure
@@ -84,7 +83,7 @@ def rank_probabilities(raw: Raw, figure: Figure) -> Block:
     if not rows:
         return block
     words = [
-        f"{line.name}: {', '.join(f'{number.value:.3g}' for _, number in line.points[:4])} for the best candidates in turn"
+        f"{line.name}: {', '.join(f'{number.value:.3g}' for _, number in line.points[:4])} from the best downwards"
         + (f", entropy {entropy.value:.3f} nats" if entropy else "")
         + (f", {kept.value:.2f} candidates kept" if kept else "")
         for line, entropy, kept in rows
@@ -107,14 +106,14 @@ def risk_coverage(raw: Raw, figure: Figure) -> Block:
     for entry in figure.refers.get("series", ()):
         _cell(raw, block, entry)
         risk = raw.scores(str(entry.get("cell", "")), str(entry.get("side") or of))["risk"]
-        points = [
-            (100 * float(at[0].content), number) for at in risk if at[0].number() and (number := at[1].number())
-        ]
+        points = [(100 * float(at[0].content), number) for at in risk if at[0].number() and (number := at[1].number())]
         lines.append(Line(str(entry.get("name", "")), sorted(points, key=lambda at: at[0])))
 
     def words(line: Line) -> str:
         some = [min(line.points, key=lambda at: abs(at[0] - share)) for share in (50, 80, 100)]
-        said = ", ".join(f"{number.value:.2f} % errors among {x:.0f} % of the words" for x, number in dict(some).items())
+        said = ", ".join(
+            f"{number.value:.2f} % errors among {x:.0f} % of the words" for x, number in dict(some).items()
+        )
         return f"{line.name}: {said}"
 
     return _drawn(block, lines, figure, "surest words that are kept, %", "errors among them, %", words)

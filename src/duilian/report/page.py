@@ -1,8 +1,7 @@
-"""The page: what was run, tables and figures of a study, put together by templates that escape whatever they are given."""
+"""The page: what was run, tables and figures of a study, put together by templates that escape what they are given."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -24,8 +23,7 @@ def write(folder: Path) -> Path:
     html = render(read(folder))
     path, half = folder / NAME, folder / f"{NAME}.new"
     half.write_text(html, encoding="utf-8", newline="\n", errors="backslashreplace")
-    os.replace(half, path)
-    return path
+    return half.replace(path)
 
 
 def render(raw: Raw) -> str:
@@ -55,7 +53,8 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "shown": shown, "signed": signed, "probability": probability, "exact": exact, "source": source, "setting": setting,
+        "shown": shown, "signed": signed, "probability": probability, "source": source,
+        "setting": setting,
     }  # fmt: skip
     environment.globals["cell_file"] = lambda name: f"cells/{quote(name)}.json"
     environment.tests["number"] = lambda value: isinstance(value, Number)

@@ -115,11 +115,10 @@ def swatch(look: Look) -> str:
     """A line with its marker, for a legend in HTML."""
     import matplotlib
 
-    with matplotlib.rc_context(SETTINGS):
-        with axes(34, 14, 0, 0, 0, 0) as (plot, drawn):
-            plot.set_axis_off()
-            plot.set(xlim=(0, 1), ylim=(0, 1))
-            plot.plot([0.05, 0.5, 0.95], [0.5] * 3, **look.style, markevery=[1])
+    with matplotlib.rc_context(SETTINGS), axes(34, 14, 0, 0, 0, 0) as (plot, drawn):
+        plot.set_axis_off()
+        plot.set(xlim=(0, 1), ylim=(0, 1))
+        plot.plot([0.05, 0.5, 0.95], [0.5] * 3, **look.style, markevery=[1])
     return themed(drawn[0], "")
 
 

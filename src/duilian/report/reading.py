@@ -68,7 +68,7 @@ class Part:
         elif isinstance(self.content, list):
             yield from (self[k] for k in range(len(self.content)))
 
-    def keys(self) -> list[str]:
+    def names(self) -> list[str]:
         """The keys of an object; none of anything else."""
         return list(self.content) if isinstance(self.content, dict) else []
 

@@ -19,7 +19,7 @@ def per_tag(raw: Raw, figure: Figure) -> Block:
     block = Block(figure)
     first, second = (raw.scores(name, _of(figure))["per_tag"] for name in _pair(raw, figure, block))
     tags = []
-    for tag in second.keys():
+    for tag in second.names():
         before, after, gold = first[tag]["f"].number(), second[tag]["f"].number(), second[tag]["gold"].number()
         if before and after and gold:
             tags.append((tag, before, after, gold))

@@ -1,4 +1,4 @@
-"""Figures that are text: the learned mapping with examples in context, and converted sentences with what is uncertain."""
+"""Figures that are text: the learned mapping with examples in context, converted sentences with what is uncertain."""
 
 from __future__ import annotations
 
@@ -140,5 +140,3 @@ def _spans(words: Part) -> list[tuple[tuple[int, int], str]]:
         found.append(((at, end), part[1].text()))
         at = end
     return found
-
-
