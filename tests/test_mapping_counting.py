@@ -204,7 +204,13 @@ def test_pictures_are_well_formed_and_say_what_is_there() -> None:
     root = Tree.fromstring(drawn)
     titles = [element.text for element in root.iter() if element.tag.endswith("title")]
     assert titles == ["<a&> x: 3 (100.0 %)", 'b "y": 1 (100.0 %)']
-    assert len([element for element in root.iter() if element.tag.endswith("rect")]) == 1 + 4
+    cells = [element for element in root.iter() if "cell" in element.get("class", "").split()]
+    assert [cell.get("class") for cell in cells] == ["cell", "cell weak"]
+    assert [float(cell.get("fill-opacity", "")) for cell in cells] == [1.0, 1.0]
+    assert root.get("role") == "img"
+    assert "2 relations" in root.get("aria-label", "")
+    assert "<a&> goes with x (3, 100.0 % of the row)" in root.get("aria-label", "")
+    assert "prefers-color-scheme:dark" in drawn
     corpus, layers = both()
     counted = mapping.from_overlaps([(corpus, layers)])
     places = mapping.examples([(corpus, layers)], counted.names(), 1)

@@ -35,6 +35,7 @@ def write_study(
     """Write a study's folder of what the demonstration did; returns it."""
     from duilian import methods
     from duilian.datasets.twin import NAME
+    from duilian.methods.coupled_tagger import CoupledTagger
     from duilian.studies.cell import mapping, ranks
     from duilian.studies.engine import write_json
     from duilian.studies.results import CELLS, FORMAT, PLAN, comparison_name
@@ -63,8 +64,9 @@ def write_study(
             "method": one.method, "settings": one.settings, "train": one.summary, "history": one.history,
             "seconds": one.wall,
         }  # fmt: skip
-    both = {NAME: gold, "pku": given}
-    cells["coupled"] |= {"ranks": ranks(taggers["coupled"], both), "mapping": mapping(taggers["coupled"], both)}
+    both, learned = {NAME: gold, "pku": given}, taggers["coupled"]
+    assert isinstance(learned, CoupledTagger)
+    cells["coupled"] |= {"ranks": ranks(learned, both), "mapping": mapping(learned, both)}
     cells["converted"] |= {
         "method": "coupled",
         "samples": {f"pku->{NAME}": samples_of(given, found["converted"], gold)},

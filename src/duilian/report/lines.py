@@ -124,12 +124,14 @@ def calibration(raw: Raw, figure: Figure) -> Block:
     block, name = Block(figure), str(figure.refers.get("cell", ""))
     _cell(raw, block, figure.refers)
     found = raw.scores(name, _of(figure))["calibration"]
-    bins = [(part, *(part[k].number() for k in range(5))) for part in found["bins"]]
-    rows = [row for row in bins if row[3] and row[4] and row[5] and row[5].value > 0]
+    rows = []
+    for part in found["bins"]:
+        row = [number for k in range(5) if (number := part[k].number())]
+        if len(row) == 5 and row[4].value > 0:
+            rows.append(row)
     if not rows:
         return block
-    sure, right = ([row[k].value for row in rows if row[k]] for k in (3, 4))  # type: ignore[union-attr]
-    sizes = [row[5].value for row in rows if row[5]]
+    sure, right, sizes = ([row[k].value for row in rows] for k in (2, 3, 4))
     total = sum(sizes)
     with axes() as (plot, drawn):
         look = Look(0)
@@ -152,7 +154,7 @@ def calibration(raw: Raw, figure: Figure) -> Block:
         block.more["facts"] = [("Expected calibration error", one(ece, 4))]
     heads = [("from", True), ("to", True), ("mean confidence", True), ("share right", True), ("words", True)]
     digits = (3, 3, 4, 4, 0)
-    block.numbers = Numbers(heads, [[one(n, d) for n, d in zip(row[1:], digits, strict=True)] for row in rows])
+    block.numbers = Numbers(heads, [[one(n, d) for n, d in zip(row, digits, strict=True)] for row in rows])
     return block
 
 

@@ -11,9 +11,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
-from xml.sax.saxutils import escape, quoteattr
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ VARIABLES = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPE
     f"#0001{k:02x}": f"var(--s{k})" for k in range(SERIES)
 }
 MARKERS, DASHES, FLAT = "osD^vPX*", ("-", "-.", ":"), "--"
-SETTINGS = {
+SETTINGS: Any = {
     "svg.hashsalt": "duilian", "svg.fonttype": "none", "text.parse_math": False, "font.family": "DejaVu Sans",
     "font.size": 11, "axes.labelsize": 11, "xtick.labelsize": 10, "ytick.labelsize": 10, "text.color": INK,
     "axes.labelcolor": INK, "axes.edgecolor": MUTED, "axes.linewidth": 0.8, "axes.facecolor": "none",
@@ -63,7 +63,7 @@ class Look:
         return "" if self.points else FLAT if self.flat else DASHES[(self.number // SERIES) % len(DASHES)]
 
     @property
-    def style(self) -> dict[str, str]:
+    def style(self) -> dict[str, Any]:
         """All of it, for matplotlib."""
         return {"color": self.colour, "marker": self.marker, "linestyle": self.dash}
 
@@ -126,7 +126,7 @@ def themed(svg: str, words: str) -> str:
     """A drawing of matplotlib's as an element of an HTML page; ``words`` is its text alternative, "" for decoration."""
     root = ElementTree.fromstring(svg)
     width, height = (f"{float(value):g}" for value in root.attrib["viewBox"].split()[2:])
-    role = f'role="img" aria-label={quoteattr(words)}' if words else 'aria-hidden="true"'
+    role = f'role="img" aria-label="{escape(words)}"' if words else 'aria-hidden="true"'
     return (
         f'<svg class="plot" viewBox="0 0 {width} {height}" width="{width}" height="{height}" {role}>'
         f"{''.join(_inner(root, _shapes(root)))}</svg>"

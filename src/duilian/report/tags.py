@@ -44,8 +44,8 @@ def _draw_tags(raw: Raw, figure: Figure, block: Block, tags: list[tuple[str, Num
     with axes(height=60 + 19 * len(tags), left=left) as (plot, drawn):
         for y, (_, before, after, _) in enumerate(tags):
             plot.plot([before.value, after.value], [y, y], "-", color=MUTED, linewidth=1.6)
-        for k, (look, _) in enumerate(names):
-            values = [one[1 + k].value for one in tags]  # type: ignore[union-attr]
+        values_of = [before.value for _, before, _, _ in tags], [after.value for _, _, after, _ in tags]
+        for (look, _), values in zip(names, values_of, strict=True):
             plot.plot(values, range(len(tags)), **look.style, markersize=6)
         plot.set_yticks(range(len(tags)), [tag for tag, *_ in tags])
         plot.set_ylim(len(tags) - 0.4, -0.6)
@@ -55,9 +55,9 @@ def _draw_tags(raw: Raw, figure: Figure, block: Block, tags: list[tuple[str, Num
     (best, *ends), (worst, *worst_ends) = tags[0][:3], tags[-1][:3]
     words = (
         f"F per tag of {names[0][1]} and {names[1][1]}, {len(tags)} tags with at least {ENOUGH} gold words. "
-        f"The largest gain is {best}, {ends[0].value:.2f} to {ends[1].value:.2f} "  # type: ignore[union-attr]
-        f"({signed(ends[1].value - ends[0].value)}); at the other end {worst}, "  # type: ignore[union-attr]
-        f"{worst_ends[0].value:.2f} to {worst_ends[1].value:.2f}"  # type: ignore[union-attr]
+        f"The largest gain is {best}, {ends[0].value:.2f} to {ends[1].value:.2f} "
+        f"({signed(ends[1].value - ends[0].value)}); at the other end {worst}, "
+        f"{worst_ends[0].value:.2f} to {worst_ends[1].value:.2f}"
     )
     block.panels.append(panel(drawn, words, names=names))
 

@@ -42,7 +42,7 @@ def mapping(raw: Raw, figure: Figure) -> Block:
     sides = [sorted({one.labels[s] for one in found}) for s in (0, 1)]
     rows = [[sides[s].index(one.labels[s]) for s in (0, 1)] for one in found]
     table = make(sides, rows, [False] * len(found), [int(one.count.value) for one in found])
-    examples = {
+    examples: dict[tuple[str, ...], list[Example]] = {
         one.labels: [Example(left, (word,), right, 0) for left, word, right in one.examples] for one in found
     }  # fmt: skip
     ids = {one.labels: f"#{one.id}" for one in found}
@@ -100,13 +100,11 @@ def samples(raw: Raw, figure: Figure) -> Block:
     if not sentences:
         return block
     limit = sorted(numbers)[max(1, ceil(LEAST * len(numbers))) - 1] if numbers else None
-    shown_sentences = [
-        {"given": [(pair[0].text(), pair[1].text()) for pair in part["given"]], "answer": _words(part, limit)}
-        for part in sentences
-    ]
-    every = [word for sentence in shown_sentences for word in sentence["answer"] if isinstance(word, Word)]
+    answers = [_words(part, limit) for part in sentences]
+    given = [[(pair[0].text(), pair[1].text()) for pair in part["given"]] for part in sentences]
+    every = [word for answer in answers for word in answer]
     block.more = {
-        "sentences": shown_sentences,
+        "sentences": [{"given": one, "answer": answer} for one, answer in zip(given, answers, strict=True)],
         "limit": limit,
         "unsure": sum(word.unsure for word in every),
         "wrong": sum(word.right is False for word in every),
