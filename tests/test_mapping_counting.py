@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive import mapping as naive
+from pages import Page
 from toys import toy_sentences, trained
 
 from duilian import induction, mapping
@@ -216,5 +217,6 @@ def test_pictures_are_well_formed_and_say_what_is_there() -> None:
     places = mapping.examples([(corpus, layers)], counted.names(), 1)
     page = mapping.page(counted, ("one", "two"), places)
     assert "<mark>人 / 北京人</mark>" in page
-    assert page.count("<tr>") == 1 + len(counted)
+    assert page.count("<tr id=") == page.count('<a href="#r') == len(counted)
+    assert Page(page).complaints == []
     assert colour(0.0) != colour(0.1) != colour(1.0)
