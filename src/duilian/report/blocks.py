@@ -34,10 +34,11 @@ Value = str | Shown | Bar | None
 
 @dataclass
 class Numbers:
-    """A table behind a drawing. heads: (title, whether numbers stand below it)."""
+    """A table behind a drawing. heads: (title, whether numbers stand below it); first: rows that are seen at first."""
 
     heads: list[tuple[str, bool]]
     rows: list[list[Value]]
+    first: int | None = None
 
 
 @dataclass
@@ -53,9 +54,9 @@ class Block:
     more: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def plotted(self) -> bool:
-        """Whether it is a plot and little else: two of them stand side by side where there is room."""
-        return bool(self.panels) and self.folded and "relations" not in self.more
+    def narrow(self) -> bool:
+        """Whether it is narrow: two of them stand side by side where there is room."""
+        return self.figure.kind == "confusion" or (bool(self.panels) and "relations" not in self.more)
 
     @property
     def empty(self) -> bool:

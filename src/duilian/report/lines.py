@@ -14,10 +14,14 @@ from duilian.studies.results import Figure
 
 FEW = 8
 """As many values on an axis are each given a tick."""
-MOST_MARKERS = 40
+MOST_MARKERS = 20
 """A line of more points has a marker on some of them."""
 WIDE = 40.0
-"""From this ratio of the largest to the smallest value on, an axis is logarithmic."""
+"""From this ratio of its largest to its smallest value on, the axis of a setting is logarithmic."""
+SHARES = (10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100)
+"""What is kept, in the table below a risk-coverage curve; the nearest points of the curve stand there."""
+RANKS = 16
+"""Candidates that are shown; what comes behind them is hardly ever kept."""
 
 
 @dataclass
@@ -63,7 +67,7 @@ def curve(raw: Raw, figure: Figure) -> Block:
     for entry in figure.refers.get("lines", ()):
         flat = _cell(raw, block, entry).at(str(entry.get("path", ""))).number()
         lines.append(Line(str(entry.get("name", "")), flat=flat))
-    return _drawn(block, lines, figure, "", "", _course, places)
+    return _drawn(block, lines, figure, "", "", _course, places, log_x=True)
 
 
 def rank_probabilities(raw: Raw, figure: Figure) -> Block:
@@ -72,7 +76,7 @@ def rank_probabilities(raw: Raw, figure: Figure) -> Block:
     lines, rows = [], []
     for entry in figure.refers.get("series", ()):
         ranks = _cell(raw, block, entry)["ranks"][str(entry.get("side", ""))]
-        numbers = [part.number() for part in ranks["kth_best"]]
+        numbers = [part.number() for part in list(ranks["kth_best"])[:RANKS]]
         line = Line(
             str(entry.get("name", "")),
             [(k + 1.0, number) for k, number in enumerate(numbers) if number is not None and number.value > 0],
@@ -116,7 +120,14 @@ def risk_coverage(raw: Raw, figure: Figure) -> Block:
         )
         return f"{line.name}: {said}"
 
-    return _drawn(block, lines, figure, "surest words that are kept, %", "errors among them, %", words)
+    _drawn(block, lines, figure, "surest words that are kept, %", "errors among them, %", words)
+    there = [line for line in lines if line.points]
+    if there:
+        block.numbers = Numbers([("kept, %", True)] + [(line.name, True) for line in there], [])
+        for share in SHARES:
+            near = [min(line.points, key=lambda at: abs(at[0] - share)) for line in there]
+            block.numbers.rows.append([f"{share}", *(one(number) for _, number in near)])
+    return block
 
 
 def calibration(raw: Raw, figure: Figure) -> Block:
@@ -187,7 +198,7 @@ def _course(line: Line) -> str:
 
 def _drawn(
     block: Block, lines: Sequence[Line], figure: Figure, x_title: str, y_title: str, words: Callable[[Line], str],
-    places: Sequence[str] = (),
+    places: Sequence[str] = (), log_x: bool = False,
 ) -> Block:  # fmt: skip
     """One panel with all lines, and a table of x and their values."""
     there = [line for line in lines if line.points or line.flat is not None]
@@ -198,7 +209,7 @@ def _drawn(
     said = [words(line) for line in there]
     if places:
         said.insert(0, "positions " + ", ".join(f"{k} is {place}" for k, place in enumerate(places)))
-    block.panels.append(_plot(there, x_title, y_title, said, places))
+    block.panels.append(_plot(there, x_title, y_title, said, places, log_x))
     known = sorted({x for line in there for x, _ in line.points})
     block.numbers = Numbers([(x_title or "x", not places)] + [(line.name, True) for line in there], [])
     for x in known:
@@ -211,11 +222,11 @@ def _drawn(
 
 def _plot(
     lines: Sequence[Line], x_title: str, y_title: str, words: Sequence[str], places: Sequence[str] = (),
-    log_y: bool = False,
+    log_x: bool = False, log_y: bool = False,
 ) -> Panel:  # fmt: skip
     known = sorted({x for line in lines for x, _ in line.points})
     names = [(Look(k, flat=line.flat is not None), line.name) for k, line in enumerate(lines)]
-    with axes() as (plot, drawn):
+    with axes(left=62 if log_y else 52) as (plot, drawn):
         for (look, _), line in zip(names, lines, strict=True):
             if line.flat is not None:
                 ends = (known[0], known[-1]) if known else (0.0, 1.0)
@@ -227,7 +238,7 @@ def _plot(
             plot.set_yscale("log")
         if places:
             plot.set_xticks(range(len(places)), places)
-        elif known and known[0] > 0 and known[-1] / known[0] >= WIDE and len(known) > 2:
+        elif log_x and known and known[0] > 0 and known[-1] / known[0] >= WIDE and len(known) > 2:
             plot.set_xscale("log")
         if not places:
             plain_ticks(plot.xaxis)

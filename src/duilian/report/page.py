@@ -53,7 +53,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "shown": shown, "signed": signed, "probability": probability, "source": source,
+        "shown": shown, "signed": signed, "probability": probability, "exact": exact, "source": source,
         "setting": setting,
     }  # fmt: skip
     environment.globals["cell_file"] = lambda name: f"cells/{quote(name)}.json"

@@ -193,7 +193,7 @@ def plain_ticks(axis: Any) -> None:
     from matplotlib.ticker import FuncFormatter, NullFormatter, ScalarFormatter
 
     if axis.get_scale() == "log":
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.12f}".rstrip("0").rstrip(".")))
         axis.set_minor_formatter(NullFormatter())
         return
     plain = ScalarFormatter(useOffset=False, useMathText=False)

@@ -9,7 +9,9 @@ from duilian.report.reading import Number, Part, Raw
 from duilian.studies.results import Figure
 
 ENOUGH = 10
-"""A tag with fewer gold words is in the table but not on the drawing."""
+"""A tag with fewer gold words is in the table but not on the drawing; nor is one that does not change."""
+FIRST = 12
+"""Confusions that are seen at first."""
 GAINS, LOSSES = 14, 4
 """How many tags are drawn, at most."""
 
@@ -26,7 +28,7 @@ def per_tag(raw: Raw, figure: Figure) -> Block:
     if not tags:
         return block
     tags.sort(key=lambda one: (one[1].value - one[2].value, one[0]))
-    common = [one for one in tags if one[3].value >= ENOUGH]
+    common = [one for one in tags if one[3].value >= ENOUGH and one[1].value != one[2].value]
     if len(common) > GAINS + LOSSES:
         common = common[:GAINS] + common[-LOSSES:]
     if common:
@@ -54,7 +56,7 @@ def _draw_tags(raw: Raw, figure: Figure, block: Block, tags: list[tuple[str, Num
         plain_ticks(plot.xaxis)
     (best, *ends), (worst, *worst_ends) = tags[0][:3], tags[-1][:3]
     words = (
-        f"F per tag of {names[0][1]} and {names[1][1]}, {len(tags)} tags with at least {ENOUGH} gold words. "
+        f"F per tag of {names[0][1]} and {names[1][1]}: {len(tags)} tags that change, of {ENOUGH} gold words or more. "
         f"The largest gain is {best}, {ends[0].value:.2f} to {ends[1].value:.2f} "
         f"({signed(ends[1].value - ends[0].value)}); at the other end {worst}, "
         f"{worst_ends[0].value:.2f} to {worst_ends[1].value:.2f}"
@@ -103,7 +105,7 @@ def confusion(raw: Raw, figure: Figure) -> Block:
     most = max(number.value for _, number in rows)
     block.folded = False
     heads = [("gold", False), ("answer", False), ("words", True), ("of the gold tag", True), ("", False)]
-    block.numbers = Numbers(heads, [])
+    block.numbers = Numbers(heads, [], first=FIRST)
     for entry, number in rows:
         gold = scores["per_tag"][entry[0].text()]["gold"].number()
         part = Shown(f"{shown(100 * number.value / gold.value, 1)} %", (number, gold)) if gold and gold.value else None

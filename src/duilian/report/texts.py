@@ -79,7 +79,10 @@ def _relations(parts: Part, figure: str) -> list[Relation]:
 
 @dataclass(frozen=True)
 class Word:
-    """A word of an answer. right: whether gold has it so, None without gold; unsure: among the least certain."""
+    """A word of an answer. right: whether gold has it so, None without gold; unsure: among the least certain.
+
+    gold: the tag that gold has, if it has that word
+    """
 
     word: str
     tag: str
@@ -124,7 +127,7 @@ def _words(sentence: Part, limit: float | None) -> list[Word]:
         number = part[2].number()
         right = None if gold is None else gold.get(span) == tag
         unsure = number is not None and limit is not None and number.value <= limit
-        wanted = "" if gold is None or right else gold.get(span, "other words")
+        wanted = "" if gold is None or right else gold.get(span, "")
         found.append(Word(part[0].text(), tag, one(number), unsure, right, wanted))
     return found
 
