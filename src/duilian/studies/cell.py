@@ -28,7 +28,7 @@ from duilian.methods import Side
 from duilian.methods.coupled_tagger import CoupledTagger
 from duilian.stages import Context, Stages
 from duilian.studies.corpora import Piece, SideData, read_side, whole
-from duilian.studies.job import Conversion, Job, Test
+from duilian.studies.job import Conversion, Job, Text
 from duilian.studies.results import ANSWERS, answer_name
 from duilian.studies.scoring import relations, samples_of, scores_of
 from duilian.tagger import Tagger
@@ -158,7 +158,7 @@ def converted(piece: Piece, name: str, around: Surroundings) -> Corpus:
     return Corpus(corpus.text, corpus.offsets, (replace(corpus.layer(name), standard=None),))
 
 
-def tag(tagger: Tagger, gold: Corpus, test: Test) -> tuple[Corpus, dict[str, Any]]:
+def tag(tagger: Tagger, gold: Corpus, test: Text) -> tuple[Corpus, dict[str, Any]]:
     """The answer with confidences where the method has them, and how fast it comes without."""
     tagger.tag(gold.select(slice(0, WARM)), test.answer, test.name)
     began = time.perf_counter()

@@ -152,12 +152,12 @@ def from_files(
 ) -> Corpora:
     """Sides from files; the first target is the one that counts."""
     names = [side.name for side in (*targets, *sources)]
+    if len(set(names)) < len(names):
+        raise UsageError(f"a side is a target or a source, not both: {', '.join(names)}.")
     for option, some in (("--dev", devs), ("--test", tests)):
         for one in some:
             if one.name not in names:
                 raise UsageError(f"{option} {one.name}: there is no such side; sides are {', '.join(names)}.")
-    if len(set(names)) < len(names):
-        raise UsageError(f"a side is a target or a source, not both: {', '.join(names)}.")
     sides = (*sides_of(targets, "target", devs, tests), *sides_of(sources, "source", devs, tests))
     if not sides[0].test:
         raise UsageError(

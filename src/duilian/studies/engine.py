@@ -258,15 +258,16 @@ def child(command: Sequence[str], live: Callable[[str], None]) -> tuple[int, int
     reader.start()
     try:
         _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
     except BaseException:
         process.kill()
         process.wait()
         raise
-    process.returncode = os.waitstatus_to_exitcode(status)
-    reader.join()
-    for stream in (process.stdin, process.stderr):
-        if stream is not None:
-            stream.close()
+    finally:
+        reader.join()
+        for stream in (process.stdin, process.stderr):
+            if stream is not None:
+                stream.close()
     scale = 1 if sys.platform == "darwin" else 1024
     return process.returncode, usage.ru_maxrss * scale, lines[-1] if lines else ""
 

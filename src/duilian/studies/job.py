@@ -27,7 +27,7 @@ CORRECTED = "@words"
 
 
 @dataclass(frozen=True)
-class Test:
+class Text:
     """Text that is answered and scored. name: what the scores are called; answer: the side it is answered in."""
 
     name: str
@@ -65,7 +65,7 @@ class Job:
     seed: int
     sides: tuple[SideData, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
-    tests: tuple[Test, ...] = ()
+    tests: tuple[Text, ...] = ()
     conversions: tuple[Conversion, ...] = ()
     extras: tuple[str, ...] = ()
     keep: bool = False
@@ -115,7 +115,7 @@ class Job:
                 for one in data["sides"]
             ),
             data["settings"],
-            tuple(Test(one["name"], one["answer"], pieces(one["pieces"])) for one in data["tests"]),
+            tuple(Text(one["name"], one["answer"], pieces(one["pieces"])) for one in data["tests"]),
             tuple(
                 Conversion(one["source"], one["target"], pieces(one["given"]), pieces(one["gold"]), one["corrected"])
                 for one in data["conversions"]

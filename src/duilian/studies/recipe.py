@@ -16,10 +16,11 @@ from typing import Any
 
 from duilian.errors import UsageError
 from duilian.methods import METHODS
+from duilian.methods.learned import HandedOn
 from duilian.settings import resolve
 from duilian.studies.corpora import Corpora, SideData, described, piece_to_json
 from duilian.studies.engine import Prepared
-from duilian.studies.job import Conversion, Job, Test, answers, converts
+from duilian.studies.job import Conversion, Job, Text, answers, converts
 from duilian.studies.results import Column, Figure, Paper, Plan, Row, Table
 
 QUICK: dict[str, Any] = {
@@ -88,8 +89,8 @@ class Recipe:
         mark:          goes into the name of the cells
         """
         given = {key.rstrip("_"): value for key, value in settings.items()}
-        known = {setting.name for setting in METHODS[method].settings}
         if self.quick:
+            known = settings_taken(method, given)
             given = {key: value for key, value in QUICK.items() if key in known} | given
         resolve(METHODS[method].settings, given, method)
         METHODS[method].check_names([side.name for side in sides], self.task)
@@ -98,8 +99,8 @@ class Recipe:
             name = self._name(method, sides, given, mark, key)
             self._jobs[key] = Job(name, method, self.task, 0, tuple(sides), given)
         job = self._jobs[key]
-        tests = [Test(side.name, side.name, side.test) for side in sides[: answers(method, len(sides))] if side.test]
-        tests += [Test(side.name, sides[0].name, side.test) for side in cross if side.test]
+        tests = [Text(side.name, side.name, side.test) for side in sides[: answers(method, len(sides))] if side.test]
+        tests += [Text(side.name, sides[0].name, side.test) for side in cross if side.test]
         names = [side.name for side in sides]
         able = [pair for pair in conversions if set(pair) <= set(names)]
         able = [pair for pair in able if converts(method, *map(names.index, pair))]
@@ -113,7 +114,7 @@ class Recipe:
                     piece = (side.test or side.dev)[0]
                     some = replace(piece, limit=min(SAMPLED, piece.limit or SAMPLED))
                     found.append(Conversion(side.name, names[0], (some,)))
-        tests += [Test(f"{a}->{b}", b, sides[0].test) for a, b in as_conversion if b == names[0]]
+        tests += [Text(f"{a}->{b}", b, sides[0].test) for a, b in as_conversion if b == names[0]]
         self._jobs[key] = replace(
             job,
             tests=_union(job.tests, tests),
@@ -187,6 +188,16 @@ class Recipe:
             name = f"{name[:72]}.{hashlib.sha256(key.encode()).hexdigest()[:6]}"
             self._names[name] = key
         return name
+
+
+def settings_taken(method: str, given: Mapping[str, Any]) -> set[str]:
+    """The settings that a method takes, those of its learner among them."""
+    table = METHODS[method].settings
+    names = {setting.name for setting in table if not isinstance(setting, HandedOn)}
+    for setting in table:
+        if setting.name == "learner":
+            names |= {one.name for one in METHODS[given.get("learner", setting.default)].settings}
+    return names
 
 
 def _of_seed(side: SideData, seed: int, first: int) -> SideData:

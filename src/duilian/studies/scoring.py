@@ -101,6 +101,8 @@ def samples_of(given: Corpus, answer: Corpus, gold: Corpus | None, n: int = SAMP
     gold = gold if gold is not None and len(gold) == len(given) else None
     lengths = np.diff(given.layer().offsets)
     usual = np.flatnonzero((lengths >= SHORTEST) & (lengths <= LONGEST))
+    if not len(usual):
+        usual = np.flatnonzero(lengths)
     chosen = usual[np.linspace(0, len(usual) - 1, min(n, len(usual))).astype(np.int64)].tolist() if len(usual) else []
     return [
         {
