@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -231,3 +233,59 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_raw_results_are_left_alone(folder: Path) -> None:
     for name, content in raw_results.whole().items():
         assert json.loads((folder / name).read_text(encoding="utf-8")) == content
+
+
+def test_many_missing_runs_are_named_in_one_place(tmp_path: Path) -> None:
+    files = raw_results.whole(1)
+    points = [{"cell": f"gone-{k}", "x": k, "path": "seconds"} for k in range(9)]
+    points += [{"cell": "crf-1", "x": 10, "path": "seconds"}, {"cell": "guide-1", "x": 11, "path": "seconds"}]
+    files["study.json"]["figures"] = [
+        {"id": "c", "kind": "curve", "title": "Time", "caption": "", "series": [{"name": "time", "points": points}]}
+    ]
+    page = page_of(tmp_path, files)
+    found = page.section("f1")
+    assert "not run: 9 runs" in found
+    assert "gone-0, gone-1" in found
+    assert "failed: guide-1" in found
+    assert f"time: {files['cells/crf-1.json']['seconds']:.2f} at 10" in page.drawings[0]
+
+
+def test_settings_with_names_stand_in_their_order(tmp_path: Path) -> None:
+    files = raw_results.whole(1)
+    points = [{"cell": cell, "x": x, "path": "seconds"} for cell, x in (("coupled-1", "5K:5K"), ("crf-1", "1K:<9>"))]
+    files["study.json"]["figures"] = [
+        {"id": "c", "kind": "curve", "title": "N", "caption": "", "series": [{"name": "time", "points": points}],
+         "x_title": "N':M'"}
+    ]  # fmt: skip
+    page = page_of(tmp_path, files)
+    assert "positions 0 is 5K:5K, 1 is 1K:<9>" in page.drawings[0]
+    assert page.section("f1").index("5K:5K") < page.section("f1").index("1K:<9>")
+
+
+def test_a_setting_that_spans_orders_has_a_logarithmic_axis(tmp_path: Path) -> None:
+    drawn = []
+    for xs in ((1, 20, 40), (1, 5, 25)):
+        files = raw_results.whole(2)
+        cells = ("crf-1", "crf-2", "coupled-1")
+        points = [{"cell": cell, "x": x, "path": "seconds"} for cell, x in zip(cells, xs, strict=True)]
+        files["study.json"]["figures"] = [
+            {"id": "c", "kind": "curve", "title": "N", "caption": "", "series": [{"name": "t", "points": points}]}
+        ]
+        page_of(tmp_path, files)
+        html = (tmp_path / "report.html").read_text(encoding="utf-8")
+        svg = html[html.index('<section id="f1"') :]
+        marks = re.findall(r'transform="translate\(([\d.]+) [\d.]+\)" style="[^"]*var\(--s0\)', svg)[:3]
+        drawn.append([float(x) for x in marks])
+    (a, b, c), (d, e, f) = drawn
+    assert (b - a) / (c - a) == pytest.approx(math.log(20) / math.log(40), abs=1e-3)
+    assert (e - d) / (f - d) == pytest.approx(4 / 24, abs=1e-3)
+
+
+def test_a_failed_row_tells_its_message_across_the_table(tmp_path: Path) -> None:
+    files = raw_results.whole(1)
+    for row in files["study.json"]["tables"][0]["rows"]:
+        row["paper"] = {}
+    page = page_of(tmp_path, files)
+    assert page.section("t1").count("failed") == 1
+    assert page.section("t1").count("not run") == 1
+    assert "li2016" not in page.section("t1")

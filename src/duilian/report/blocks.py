@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from duilian.report.numbers import shown, signed
 from duilian.report.plotting import Panel
-from duilian.report.reading import Number
+from duilian.report.reading import Number, Part, Raw
 from duilian.studies.results import Figure
 
 
@@ -43,7 +42,7 @@ class Numbers:
 
 @dataclass
 class Block:
-    """A figure on the page. kind: what a template shows it; more: what only that template knows."""
+    """A figure on the page. notes: remarks; failed, missing: runs that it lacks; more: what only its template knows."""
 
     figure: Figure
     panels: list[Panel] = field(default_factory=list)
@@ -51,7 +50,17 @@ class Block:
     folded: bool = True
     """Whether the table of numbers is folded away at first."""
     notes: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
     more: dict[str, Any] = field(default_factory=dict)
+
+    def run(self, raw: Raw, name: str) -> Part:
+        """A finished run; where it failed or has not been run the figure says so."""
+        found = raw.done(name)
+        lacking = self.failed if raw.cell(name) else self.missing
+        if not found and name not in lacking:
+            lacking.append(name)
+        return found
 
     @property
     def narrow(self) -> bool:
@@ -74,11 +83,3 @@ def difference(first: Number | None, second: Number | None, digits: int = 2) -> 
     if first is None or second is None:
         return None
     return Shown(signed(second.value - first.value, digits), (first, second))
-
-
-def not_run(names: Sequence[str], failed: bool = False) -> list[str]:
-    """A remark on runs that a figure lacks."""
-    if not names:
-        return []
-    what = "failed" if failed else "not run"
-    return [f"{what}: {', '.join(dict.fromkeys(names))}"]

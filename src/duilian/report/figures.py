@@ -32,7 +32,7 @@ def draw(raw: Raw) -> list[Block]:
             block = Block(figure, notes=[f"this version cannot draw a figure of the kind {figure.kind}"])
         else:
             block = maker(raw, figure)
-            if block.empty and not block.notes:
+            if block.empty and not (block.notes or block.failed or block.missing):
                 block.notes.append("no such results: the runs that this figure names did not measure what it shows")
         blocks.append(block)
     return blocks

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from duilian.report.blocks import Block, Numbers, Value, not_run, one
+from duilian.report.blocks import Block, Numbers, Value, one
 from duilian.report.plotting import INK, MUTED, Look, Panel, axes, panel, plain_ticks
-from duilian.report.reading import Number, Part, Raw
+from duilian.report.reading import Number, Raw
 from duilian.studies.results import Figure
 
 FEW = 8
@@ -38,7 +37,7 @@ def learning_curve(raw: Raw, figure: Figure) -> Block:
     block, path = Block(figure), str(figure.refers.get("path", ""))
     lines = []
     for entry in figure.refers.get("series", ()):
-        cell = _cell(raw, block, entry)
+        cell = block.run(raw, str(entry.get("cell", "")))
         points = [
             (float(epoch.value), number)
             for step in cell["history"]
@@ -59,13 +58,13 @@ def curve(raw: Raw, figure: Figure) -> Block:
     for name, points in entries:
         line = Line(name)
         for point in points:
-            number = _cell(raw, block, point).at(str(point.get("path", ""))).number()
+            number = block.run(raw, str(point.get("cell", ""))).at(str(point.get("path", ""))).number()
             if number is not None:
                 line.points.append((float(places.index(str(point["x"])) if named else point["x"]), number))
         line.points.sort(key=lambda at: at[0])
         lines.append(line)
     for entry in figure.refers.get("lines", ()):
-        flat = _cell(raw, block, entry).at(str(entry.get("path", ""))).number()
+        flat = block.run(raw, str(entry.get("cell", ""))).at(str(entry.get("path", ""))).number()
         lines.append(Line(str(entry.get("name", "")), flat=flat))
     return _drawn(block, lines, figure, "", "", _course, places, log_x=True)
 
@@ -75,7 +74,7 @@ def rank_probabilities(raw: Raw, figure: Figure) -> Block:
     block = Block(figure)
     lines, rows = [], []
     for entry in figure.refers.get("series", ()):
-        ranks = _cell(raw, block, entry)["ranks"][str(entry.get("side", ""))]
+        ranks = block.run(raw, str(entry.get("cell", "")))["ranks"][str(entry.get("side", ""))]
         numbers = [part.number() for part in list(ranks["kth_best"])[:RANKS]]
         line = Line(
             str(entry.get("name", "")),
@@ -108,7 +107,7 @@ def risk_coverage(raw: Raw, figure: Figure) -> Block:
     block, of = Block(figure), _of(figure)
     lines = []
     for entry in figure.refers.get("series", ()):
-        _cell(raw, block, entry)
+        block.run(raw, str(entry.get("cell", "")))
         risk = raw.scores(str(entry.get("cell", "")), str(entry.get("side") or of))["risk"]
         points = [(100 * float(at[0].content), number) for at in risk if at[0].number() and (number := at[1].number())]
         lines.append(Line(str(entry.get("name", "")), sorted(points, key=lambda at: at[0])))
@@ -133,7 +132,7 @@ def risk_coverage(raw: Raw, figure: Figure) -> Block:
 def calibration(raw: Raw, figure: Figure) -> Block:
     """Reliability: how often a word is right, over how sure the tagger was."""
     block, name = Block(figure), str(figure.refers.get("cell", ""))
-    _cell(raw, block, figure.refers)
+    block.run(raw, name)
     found = raw.scores(name, _of(figure))["calibration"]
     rows = []
     for part in found["bins"]:
@@ -167,15 +166,6 @@ def calibration(raw: Raw, figure: Figure) -> Block:
     digits = (3, 3, 4, 4, 0)
     block.numbers = Numbers(heads, [[one(n, d) for n, d in zip(row, digits, strict=True)] for row in rows])
     return block
-
-
-def _cell(raw: Raw, block: Block, entry: Any) -> Part:
-    """The finished run that a figure names; where there is none, the figure says so."""
-    name = str(entry.get("cell", ""))
-    cell = raw.done(name)
-    if not cell:
-        block.notes += [note for note in not_run([name], bool(raw.cell(name))) if note not in block.notes]
-    return cell
 
 
 def _of(figure: Figure) -> str:

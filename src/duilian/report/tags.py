@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duilian.report.blocks import Bar, Block, Numbers, Shown, difference, not_run, one
+from duilian.report.blocks import Bar, Block, Numbers, Shown, difference, one
 from duilian.report.numbers import shown, signed
 from duilian.report.plotting import INK, MUTED, Look, axes, panel, plain_ticks, text_width
 from duilian.report.reading import Number, Part, Raw
@@ -75,7 +75,7 @@ def word_gains(raw: Raw, figure: Figure) -> Block:
         if before and after:
             rows.append((after.value - before.value, entry, before, after))
     if not rows:
-        if not block.notes:
+        if not (block.failed or block.missing):
             block.notes.append("not run: the comparison of these two runs")
         return block
     rows.sort(key=lambda row: -row[0])
@@ -96,8 +96,7 @@ def confusion(raw: Raw, figure: Figure) -> Block:
     """Which tags are taken for which, the most frequent first."""
     block = Block(figure)
     name = str(figure.refers.get("cell", ""))
-    if not raw.done(name):
-        block.notes += not_run([name], bool(raw.cell(name)))
+    block.run(raw, name)
     scores = raw.scores(name, _of(figure))
     rows = [(entry, number) for entry in scores["confusion"] if (number := entry[2].number())]
     if not rows:
@@ -119,8 +118,7 @@ def _pair(raw: Raw, figure: Figure, block: Block) -> tuple[str, str]:
     """The two runs of a comparison; where one is missing, the figure says so."""
     first, second = (str(figure.refers.get(key, "")) for key in ("baseline", "system"))
     for name in (first, second):
-        if not raw.done(name):
-            block.notes += not_run([name], bool(raw.cell(name)))
+        block.run(raw, name)
     return first, second
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from duilian.mapping import Example, make, picture
 from duilian.mapping.drawing import describe
-from duilian.report.blocks import Block, Shown, not_run, one
+from duilian.report.blocks import Block, Shown, one
 from duilian.report.numbers import shown
 from duilian.report.plotting import Panel
 from duilian.report.reading import Number, Part, Raw
@@ -31,9 +31,7 @@ class Relation:
 def mapping(raw: Raw, figure: Figure) -> Block:
     """A heat map of what a tagger lets go together; each cell leads to its examples."""
     block, name = Block(figure), str(figure.refers.get("cell", ""))
-    cell = raw.done(name)
-    if not cell:
-        block.notes += not_run([name], bool(raw.cell(name)))
+    cell = block.run(raw, name)
     names = [part.text() for part in cell["mapping"]["sides"]]
     number = next(k for k, other in enumerate(raw.plan.figures) if other is figure)
     found = _relations(cell["mapping"]["relations"], f"f{number + 1}")
@@ -95,9 +93,7 @@ class Word:
 def samples(raw: Raw, figure: Figure) -> Block:
     """Converted sentences below what they were made from; the least certain words are marked."""
     block, name = Block(figure), str(figure.refers.get("cell", ""))
-    cell = raw.done(name)
-    if not cell:
-        block.notes += not_run([name], bool(raw.cell(name)))
+    cell = block.run(raw, name)
     sentences = list(cell["samples"][str(figure.refers.get("conversion", ""))])
     numbers = [number.value for part in sentences for word in part["answer"] if (number := word[2].number())]
     if not sentences:
