@@ -8,6 +8,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+from duilian.studies.results import comparison_name
+
 NASTY = ("<b>&\"'", "名词", "اسم", "🙂", "PRP$", "$", "</script>", "a_b^{c}", "`` ''", "-LRB-")
 """Tags that a careless page, or a careless plot, takes for something else."""
 TARGET, SOURCE = 'zh.ud<&"', "pku"
@@ -34,13 +36,18 @@ def whole(seeds: int = 2) -> dict[str, Any]:
         del failed[key]
     failed |= {"status": "failed", "error": "no memory for <5> & more"}
     for seed in range(1, seeds + 1):
-        files[f"comparisons/crf-{seed}~coupled-{seed}.{TARGET.replace('->', '-to-')}.json"] = {
+        files[compared(seed)] = {
             "format": 1, "baseline": f"crf-{seed}", "system": f"coupled-{seed}", "side": TARGET, "measure": "accuracy",
             "difference": rng.uniform(0.3, 0.9), "p_value": rng.uniform(0.001, 0.009), "samples": 10000,
             "words": [[word, tag, rng.randrange(9), rng.randrange(20), 20] for word, tag in _words(rng)],
         }  # fmt: skip
     files["study.json"] = _plan(seeds)
     return files
+
+
+def compared(seed: int) -> str:
+    """The file in which coupled is compared with crf."""
+    return f"comparisons/{comparison_name(f'crf-{seed}', f'coupled-{seed}', TARGET)}"
 
 
 def empty() -> dict[str, Any]:

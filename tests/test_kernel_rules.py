@@ -28,7 +28,7 @@ BANNED = {"njit", "jit", "prange", "vectorize", "guvectorize", "cfunc", "stencil
 LIBRARIES = {"np", "math"}
 COMPILERS = {"duilian.kernels", "duilian.vectors"}
 """The modules that may speak to the compiler."""
-VECTORS = {("duilian.vectors", "multiply"), ("duilian.vectors", "prefetch")}
+VECTORS = {("duilian.vectors", name) for name in ("multiply", "prefetch", "count_bits")}
 """What kernels may call like kernels although it is code for the processor."""
 
 

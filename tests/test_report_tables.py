@@ -34,7 +34,7 @@ def scored(values: dict[str, list[float | None]], p_values: list[float], gains: 
             else:
                 cell |= {"status": "done", "scores": {TARGET: {"accuracy": score}}}
     for seed, (p, gain) in enumerate(zip(p_values, gains, strict=True), 1):
-        files[f"comparisons/crf-{seed}~coupled-{seed}.{TARGET}.json"] |= {"p_value": p, "difference": gain}
+        files[raw_results.compared(seed)] |= {"p_value": p, "difference": gain}
     return files
 
 
@@ -90,7 +90,7 @@ def test_marks_of_significance(tmp_path: Path, p_values: list[float], gains: lis
 
 def test_no_marks_without_the_comparison_of_every_seed(tmp_path: Path) -> None:
     files = scored({}, [0.0001, 0.0001], [0.4, 0.4])
-    del files[f"comparisons/crf-2~coupled-2.{TARGET}.json"]
+    del files[raw_results.compared(2)]
     line = next(line for line in filled(tmp_path, files).lines if line.row.id == "coupled")
     assert line.places[0].marks == ""
     assert line.against is not None

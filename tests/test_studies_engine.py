@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -241,9 +242,10 @@ def test_a_folder_holds_one_study(tmp_path: Path) -> None:
 def test_a_child_tells_its_end_memory_and_last_word() -> None:
     heard: list[str] = []
     code = "import sys; x = bytearray(300_000_000); sys.stderr.write('one\\ntwo\\n'); sys.exit(3)"
-    status, peak, last = child([sys.executable, "-c", code], heard.append)
+    status, used, last = child([sys.executable, "-c", code], heard.append)
     assert (status, last, heard) == (3, "two", ["one", "two"])
-    assert 300_000_000 <= peak < 500_000_000
+    assert 300_000_000 <= used["peak_bytes"] < 500_000_000
+    assert 0 < used["cpu_seconds"] < 60
     status, _, _ = child(
         [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"], heard.append
     )
@@ -399,8 +401,8 @@ def test_the_command_ends_with_1_where_a_cell_failed(tmp_path: Path, run: Run, m
     kind = Kind("all", "toy", ("pos",), {"pos": ("zh",)}, build_small)
     monkeypatch.setattr("duilian.studies.all_methods.KIND", kind)
 
-    def fails(command: Sequence[str], live: Any) -> tuple[int, int, str]:
-        return -9, 0, "training"
+    def fails(command: Sequence[str], live: Any) -> tuple[int, dict[str, Any], str]:
+        return -9, {"peak_bytes": 0, "cpu_seconds": 0.0}, "training"
 
     monkeypatch.setattr(engine, "child", fails)
     code, out, said = run("study", "all", *options(tmp_path), "--out", tmp_path / "out")
@@ -420,3 +422,14 @@ def test_all_methods_run_on_toys(tmp_path: Path) -> None:
             assert any(results.figure(row, column).mean is not None for column in table.columns)
             if row.against is not None:
                 assert None not in results.comparisons_of(table, row)
+
+
+def test_a_cells_memory_is_its_own() -> None:
+    code = (
+        "import sys\nfrom duilian.studies.engine import child\nx = bytearray(600_000_000)\n"
+        "inner = 'import sys; from duilian.studies.cell import peak_memory; sys.stderr.write(str(peak_memory()))'\n"
+        "print(child([sys.executable, '-c', inner], lambda text: None)[2])"
+    )
+    home = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=home)
+    assert 20_000_000 < int(done.stdout) < 500_000_000

@@ -380,3 +380,9 @@ def test_features_without_weights_are_no_part_of_a_model_and_missed_by_none(task
     units = units_of(corpus, layer, task)
     scores = [chain.node(chain.features(units), 0, len(units)) for chain in (kept, whole)]
     np.testing.assert_array_equal(*scores)
+
+
+@pytest.mark.parametrize("words", [[], ["书"], ["他", "爱", "他", "New York", "New\u3000York", "𠀀", "书"] * 20])
+def test_the_words_of_a_layer_are_listed_once_without_whitespace(words: list[str]) -> None:
+    corpus = without_tags([(words, [None] * len(words))])
+    assert words_of(corpus, corpus.layer()) == {"".join(word.split()) for word in words}

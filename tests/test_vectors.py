@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from naive import vectors as naive
 
 from duilian.kernels import kernel
-from duilian.vectors import LANES, multiply, prefetch
+from duilian.vectors import LANES, count_bits, multiply, prefetch
 
 TOLERANCE = {np.float32: 1e-5, np.float64: 1e-13}
 """Absolute, of up to nine products of numbers below one."""
@@ -29,6 +29,12 @@ def _sum_ahead(values: Any) -> Any:
         prefetch(values, min(k + 4, len(values) - 1))
         total += values[k]
     return total
+
+
+@kernel
+def _bits(words: Any, out: Any) -> None:
+    for k in range(len(words)):
+        out[k] = count_bits(words[k])
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -63,3 +69,10 @@ def test_rows_of_larger_arrays_are_multiplied_in_place() -> None:
 
 def test_asking_ahead_changes_nothing() -> None:
     assert _sum_ahead(np.arange(10.0)) == 45.0
+
+
+@given(st.lists(st.integers(0, 2**64 - 1)))
+def test_bits_are_counted(words: list[int]) -> None:
+    out = np.zeros(len(words), np.int64)
+    _bits(np.array(words, np.uint64), out)
+    assert out.tolist() == [bin(word).count("1") for word in words]

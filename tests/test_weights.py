@@ -12,7 +12,7 @@ from naive import chain as naive_chain
 from naive import weights as naive
 from problems import LearningProblem, random_problem
 
-from duilian.models.weights import add, build_rows, entry, is_whole, score
+from duilian.models.weights import Features, add, build_rows, entry, is_whole, occurrences, score
 from duilian.ragged import Ragged
 
 SINGLE = 1e-5
@@ -119,3 +119,9 @@ def test_rows_of_several_corpora_are_marked_together() -> None:
     assert found.labels.tolist() == [1, 3, 0]
     assert found.offsets.tolist() == [0, 2, 3, 3]
     assert len(found) == 3
+
+
+@given(problems)
+def test_rows_are_counted(problem: LearningProblem) -> None:
+    expected = naive.occurrences([row.tolist() for row in problem.rows], len(problem.table))
+    assert occurrences(Features(problem.rows.data, problem.rows.offsets), len(problem.table)).tolist() == expected

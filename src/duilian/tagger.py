@@ -211,8 +211,11 @@ def _standard(record: dict[str, Any], source: str) -> Standard:
 
 def words_of(corpus: Corpus, layer: Layer) -> frozenset[str]:
     """The different words of a layer, without whitespace."""
-    text = decode(corpus.text)
-    words = {text[start:end] for start, end in zip(layer.starts.tolist(), layer.ends.tolist(), strict=True)}
+    from duilian.formats.base import first_of_each
+
+    text, firsts = decode(corpus.text), first_of_each(corpus.text, layer.starts, layer.ends)
+    starts, ends = layer.starts[firsts].tolist(), layer.ends[firsts].tolist()
+    words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
     return frozenset("".join(word.split()) for word in words)
 
 

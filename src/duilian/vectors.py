@@ -1,4 +1,4 @@
-"""What kernels ask of the processor by name, where a plain loop does not get it: ``multiply`` and ``prefetch``.
+"""What kernels ask of the processor by name: ``multiply``, ``prefetch`` and ``count_bits``.
 
 Numba turns loops into vector code, but a product of a row and a table, written as a loop, loads and stores the result
 once per few rows, and checks for each of them whether arrays overlap. ``multiply`` keeps the result in registers.
@@ -155,3 +155,19 @@ def _plain_prefetch(array: Any, index: Any) -> None:
 
 prefetch: Any = _plain_prefetch if config.DISABLE_JIT else intrinsic(_prefetch)
 """Ask for the memory of array[index], a contiguous array, without waiting for it."""
+
+
+def _count_bits(_: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(_BIG, [_BIG])
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.ctpop.i64"), arguments)
+
+    return types.int64(types.uint64), generate
+
+
+def _plain_count_bits(word: Any) -> int:
+    return int(word).bit_count()
+
+
+count_bits: Any = _plain_count_bits if config.DISABLE_JIT else intrinsic(_count_bits)
+"""How many bits of a uint64 are set."""

@@ -33,3 +33,8 @@ def add(rows: Sequence[int], weights: Weights, change: Sequence[float], rates: S
             if (row, label) in new:
                 new[row, label] += rates[row] * value
     return new
+
+
+def occurrences(units: Sequence[Sequence[int]], n_rows: int) -> list[int]:
+    """How often each row stands among the units."""
+    return [sum(unit.count(row) for unit in map(list, units)) for row in range(n_rows)]

@@ -138,7 +138,7 @@ def make_command(name: str, text: str) -> Callable[..., None]:
         if failed:
             raise DataError(
                 f"{len(failed)} of {len(results.plan.cells)} cells failed, the first is {failed[0].id}: "
-                f"{failed[0].error}. The same command tries them again."
+                f"{(failed[0].error or '').rstrip('.')}. The same command tries them again."
             )
 
     command.__doc__ = text
@@ -196,8 +196,12 @@ def study(
     prepared = prepare(asked, remarks)
     for note in prepared.plan.notes:
         remarks(f"note: {note}")
-    with live_line(remarks) as live:
-        return Study(prepared, out, threads, remarks, live).run()
+    try:
+        with live_line(remarks) as live:
+            return Study(prepared, out, threads, remarks, live).run()
+    except KeyboardInterrupt:
+        remarks("stopped; finished cells are kept, and the same command goes on")
+        raise
 
 
 def sides(given: Sequence[str], option: str) -> tuple[Given, ...]:

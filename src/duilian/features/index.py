@@ -67,7 +67,9 @@ def rehash(old: Any, table: Any, bits: Any) -> None:
 def fill(table: Any, bits: Any, keys: Any) -> Any:
     """Put keys[row] -> row into an empty table. Returns the number of a key that stands twice, or -1."""
     mask = len(table) - 1
+    last = len(keys) - 1
     for row in range(len(keys)):
+        prefetch(table, place(keys[min(row + AHEAD, last)], bits))
         key = keys[row]
         at = place(key, bits)
         while table[at]["count"] != 0:
@@ -181,6 +183,9 @@ class Index:
         keys[used["row"]] = used["key"]
         counts[used["row"]] = used["count"]
         keep = counts >= cutoff
+        if keep.all():
+            self.keys = keys
+            return np.arange(len(keys), dtype=np.int32)
         renumber = np.where(keep, np.cumsum(keep) - 1, -1).astype(np.int32)
         self.__init__(keys[keep])  # type: ignore[misc]
         return renumber

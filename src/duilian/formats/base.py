@@ -142,11 +142,15 @@ def fixed(array: Any, dtype: Any) -> Any:
     return view
 
 
+def first_of_each(points: Points, starts: Ints, ends: Ints) -> NDArray[np.int64]:
+    """Where each different string at the given places stands first."""
+    firsts: NDArray[np.int64] = _numbered(points, starts, ends)[1]
+    return firsts
+
+
 def number(points: Points, starts: Ints, ends: Ints) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     """The strings at the given places -> (sorted distinct strings, number of each)."""
-    from duilian.formats.scan_kernels import number_strings
-
-    numbers, firsts = number_strings(fixed(points, np.uint32), fixed(starts, np.int64), fixed(ends, np.int64))
+    numbers, firsts = _numbered(points, starts, ends)
     seen = [
         decode(points[begin:end]) for begin, end in zip(starts[firsts].tolist(), ends[firsts].tolist(), strict=True)
     ]
@@ -154,6 +158,12 @@ def number(points: Points, starts: Ints, ends: Ints) -> tuple[tuple[str, ...], N
     table = np.zeros(max(len(seen), 1), np.int32)
     table[order] = np.arange(len(seen), dtype=np.int32)
     return tuple(seen[k] for k in order), table[numbers]
+
+
+def _numbered(points: Points, starts: Ints, ends: Ints) -> Any:
+    from duilian.formats.scan_kernels import number_strings
+
+    return number_strings(fixed(points, np.uint32), fixed(starts, np.int64), fixed(ends, np.int64))
 
 
 def without(tags: tuple[str, ...], labels: NDArray[np.int32], unknown: str) -> tuple[tuple[str, ...], Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from duilian.inference.lattice import write_token
+from duilian.inference.lattice import is_product, write_token
 from duilian.inference.steps import exp32
 from duilian.kernels import fast_kernel, kernel
 
@@ -195,20 +195,59 @@ def entry_counts_last(x: Any, y: Any, rows: Any, cols: Any, out: Any) -> None:
 
 
 @kernel
+def run_of(space: Any, t: Any, side: Any) -> Any:
+    """How the bundles of token t of a product run through one side's labels: as an array (left, k, right),
+    with the place of the first label and of the one behind the last for k."""
+    row = t * len(space.sizes)
+    left, right = np.int64(1), np.int64(1)
+    for s in range(len(space.sizes)):
+        k = space.lists[row + s + 1] - space.lists[row + s]
+        if s < side:
+            left *= k
+        elif s > side:
+            right *= k
+    return left, space.lists[row + side], space.lists[row + side + 1], right
+
+
+@kernel
 def take_side(space: Any, side: Any, node: Any, rows: Any, out: Any) -> None:
-    """out[bundle] += node[t, label of the bundle on one side]; rows: scratch for ``write_token``."""
+    """out[bundle] += node[t, label of the bundle on one side].
+
+    side S stands for the bundle's code; rows: scratch for ``write_token``
+    """
     for t in range(len(space.starts) - 1):
-        for j in range(write_token(space, t, rows)):
-            out[space.starts[t] + j] += node[t, rows[side, j]]
+        if side == len(space.sizes) or not is_product(space):
+            for j in range(write_token(space, t, rows)):
+                out[space.starts[t] + j] += node[t, rows[side, j]]
+            continue
+        left, first, last, right = run_of(space, t, side)
+        at = np.uint64(space.starts[t])
+        for _ in range(left):
+            for i in range(first, last):
+                value = node[t, space.kept[i]]
+                for r in range(np.uint64(right)):
+                    out[at + r] += value
+                at += np.uint64(right)
 
 
 @kernel
 def give_side(space: Any, side: Any, value: Any, tokens: Any, rows: Any, out: Any) -> None:
     """out[tokens[t], label of the bundle on one side] += value[bundle]; tokens () for t itself.
 
-    side S stands for the bundle's code; rows: scratch for ``write_token``
+    side and rows as in ``take_side``
     """
     for t in range(len(space.starts) - 1):
         row = out[tokens[t] if len(tokens) else t]
-        for j in range(write_token(space, t, rows)):
-            row[rows[side, j]] += value[space.starts[t] + j]
+        if side == len(space.sizes) or not is_product(space):
+            for j in range(write_token(space, t, rows)):
+                row[rows[side, j]] += value[space.starts[t] + j]
+            continue
+        left, first, last, right = run_of(space, t, side)
+        at = np.uint64(space.starts[t])
+        for _ in range(left):
+            for i in range(first, last):
+                total = row[space.kept[i]]
+                for r in range(np.uint64(right)):
+                    total += value[at + r]
+                row[space.kept[i]] = total
+                at += np.uint64(right)

@@ -253,14 +253,21 @@ def write_token(space: Any, t: Any, rows: Any) -> Any:
     n = space.starts[t + 1] - begin
     for j in range(n):
         rows[n_sides, j] = 0
-    right = n
+    left: Any = np.int64(1)
+    right: Any = n
     for s in range(n_sides):
         if is_product(space):
             at = space.lists[t * n_sides + s]
-            k = max(1, space.lists[t * n_sides + s + 1] - at)
-            right //= k
-            for j in range(n):
-                rows[s, j] = space.kept[at + (j // right) % k]
+            k = space.lists[t * n_sides + s + 1] - at
+            right //= max(1, k)
+            to: Any = np.int64(0)
+            for _ in range(left):
+                for i in range(k):
+                    label = space.kept[at + i]
+                    for _ in range(right):
+                        rows[s, to] = label
+                        to += 1
+            left *= k
         else:
             for j in range(n):
                 rows[s, j] = space.labels[begin + j, s]

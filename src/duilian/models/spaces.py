@@ -26,7 +26,7 @@ from duilian.inference.lattice import Lattice, Pairs, mapped, room_for_token
 from duilian.inference.pruning import given_mask
 from duilian.models.candidates import Candidates, Given, allowed_bundles, mapped_lattice, survivors
 from duilian.models.coupled import Coupled
-from duilian.models.joint_rows import score_all, score_candidates
+from duilian.models.joint_rows import Hits, no_hits, room_for_hits, score_all, score_candidates
 from duilian.models.weights import Features
 
 F32 = np.float32
@@ -63,6 +63,7 @@ class Gradient:
     nodes:  per side (T, L) float32;  counts: per side (L, L) float64, label pairs
     joint:  (n_bundles,) over ``lattice``, or (T, n_codes) over all bundles, or None without joint features
     pairs:  (n_pairs,) float64 for the pairs of bundles that have a weight, () for none
+    hits:   which joint weights the bundles of ``lattice`` have
     """
 
     log_likelihood: NDArray[np.float64]
@@ -71,6 +72,7 @@ class Gradient:
     joint: Floats | None
     lattice: Lattice | None
     pairs: NDArray[np.float64]
+    hits: Hits | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,44 +170,43 @@ class LatticeSpace:
 
     def _scored(
         self, model: Coupled, numbers: Numbers, scale: float, batch: Batch, training: bool
-    ) -> tuple[Lattice, Floats, list[Floats]]:
+    ) -> tuple[Lattice, Floats, list[Floats], Hits | None]:
         nodes = side_nodes(model, numbers, scale, batch)
         space = self.lattice(model, numbers, scale, batch, nodes, training)
         node = np.zeros(space.n_bundles, F32)
         rows = room_for_token(space.space)
         for s, values in enumerate(nodes):
             take_side(space.space, s, values, rows, node)
+        hits = None
         if len(model.joint.codes):
             where = np.full(model.n_codes, -1, np.int32)
-            weights = numbers["joint.weights"]
-            score_candidates(
-                model.joint.sparse(weights), batch.features[-1], space.space, 0, space.n_tokens, F32(scale), rows,
-                where, node,
-            )  # fmt: skip
-        return space, node, nodes
+            sparse, features = model.joint.sparse(numbers["joint.weights"]), batch.features[-1]
+            hits = room_for_hits(sparse, features, space.space) if training else no_hits()
+            score_candidates(sparse, features, space.space, 0, space.n_tokens, F32(scale), rows, where, node, hits)
+        return space, node, nodes, hits
 
     def gradient(self, model: Coupled, numbers: Numbers, scale: float, batch: Batch) -> Gradient:
         """What a step of training needs."""
-        space, node, nodes = self._scored(model, numbers, scale, batch, True)
+        space, node, nodes, hits = self._scored(model, numbers, scale, batch, True)
         weights, pairs = self._transitions(model, numbers, scale)
         found = bundles.gradient(space, self._allowed(space, batch), node, weights, None, pairs, threads=self.threads)
         rows, none = room_for_token(space.space), np.zeros(0, np.int64)
         for s, out in enumerate(nodes):
             out[:] = 0
             give_side(space.space, s, found.marginals, none, rows, out)
-        return Gradient(found.log_z, nodes, found.counts, found.marginals, space, found.joint_counts)
+        return Gradient(found.log_z, nodes, found.counts, found.marginals, space, found.joint_counts, hits)
 
     def best(self, model: Coupled, batch: Batch) -> NDArray[np.int32]:
         """(T, S) labels of the best bundles; -1 where no path is possible."""
         numbers = model.numbers()
-        space, node, _ = self._scored(model, numbers, 1.0, batch, False)
+        space, node, _, _ = self._scored(model, numbers, 1.0, batch, False)
         weights, pairs = self._transitions(model, numbers, 1.0)
         return bundles.viterbi(space, node, weights, None, pairs, threads=self.threads).labels
 
     def marginals(self, model: Coupled, batch: Batch) -> Marginals:
         """The probability of every label of every side."""
         numbers = model.numbers()
-        space, node, nodes = self._scored(model, numbers, 1.0, batch, False)
+        space, node, nodes, _ = self._scored(model, numbers, 1.0, batch, False)
         weights, pairs = self._transitions(model, numbers, 1.0)
         found = bundles.sums(space, node, weights, None, pairs, counts=False, threads=self.threads)
         rows, none = room_for_token(space.space), np.zeros(0, np.int64)
@@ -219,7 +220,7 @@ class LatticeSpace:
     ) -> NDArray[np.float64]:
         """P(the side carries these labels all over each span); spans as in ``bundles.span_probabilities``."""
         numbers = model.numbers()
-        space, node, _ = self._scored(model, numbers, 1.0, batch, False)
+        space, node, _, _ = self._scored(model, numbers, 1.0, batch, False)
         joint = model.pair_weights if len(model.pair_keys) else None
         tables = [one.trans for one in model.sides]
         return bundles.span_probabilities(
@@ -229,7 +230,7 @@ class LatticeSpace:
     def n_best(self, model: Coupled, batch: Batch, k: int) -> list[list[tuple[float, NDArray[np.int32]]]]:
         """Per sentence the k best paths, best first: their probabilities and (T, S) labels."""
         numbers = model.numbers()
-        space, node, _ = self._scored(model, numbers, 1.0, batch, False)
+        space, node, _, _ = self._scored(model, numbers, 1.0, batch, False)
         joint = model.pair_weights if len(model.pair_keys) else None
         tables = [one.trans for one in model.sides]
         log_z = bundles.log_partition(space, node.astype(np.float64), tables, joint, model.pairs)

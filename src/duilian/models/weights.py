@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 
 from duilian.kernels import fast_kernel, kernel
 from duilian.ragged import offsets_of
+from duilian.vectors import prefetch
+
+AHEAD = 24
+"""So many features ahead a row's weights are asked for, and twice as many ahead the place where they begin."""
 
 
 class Sparse(NamedTuple):
@@ -132,11 +136,16 @@ def score(sparse: Any, features: Any, begin: Any, end: Any, scale: Any, node: An
     if n_labels == 4 and is_whole(sparse, n_labels):
         score_four(sparse, features, begin, end, scale, node)
         return
+    rim = features.offsets[end] - 1
     for u in range(begin, end):
         out = node[u - begin]
         for j in range(n_labels):
             out[j] = 0
         for k in range(features.offsets[u], features.offsets[u + 1]):
+            prefetch(sparse.offsets, features.data[min(k + 2 * AHEAD, rim)])
+            soon = sparse.offsets[features.data[min(k + AHEAD, rim)]]
+            prefetch(sparse.weights, soon)
+            prefetch(sparse.labels, soon)
             row = features.data[k]
             first, last = sparse.offsets[row], sparse.offsets[row + 1]
             if last - first == n_labels:
@@ -171,6 +180,20 @@ def add(sparse: Any, rates: Any, features: Any, begin: Any, end: Any, delta: Any
             else:
                 for e in range(first, last):
                     sparse.weights[e] += rate * change[sparse.labels[e]]
+
+
+@kernel
+def tally(rows: Any, counts: Any) -> None:
+    """counts[row] += 1 for each of rows. rows (n,) int32, counts (n_rows,) int64."""
+    for k in range(len(rows)):
+        counts[rows[k]] += 1
+
+
+def occurrences(features: Features, n_rows: int) -> NDArray[np.int64]:
+    """How often each row stands among the units; NumPy's bincount would first copy all of them as 64-bit numbers."""
+    counts = np.zeros(n_rows, np.int64)
+    tally(features.data, counts)
+    return counts
 
 
 @kernel

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import resource
 import sys
 import threading
 import time
@@ -87,6 +88,8 @@ def run(job: Job, around: Surroundings) -> dict[str, Any]:
     for one in job.conversions:
         around.report(f"converting {one.name}")
         given, answer, tagged[one.name] = convert(tagger, one)
+        if not one.corrected:
+            read.setdefault(one.source, given)
         truth = whole(one.gold, one.target) if one.gold else None
         if truth is not None:
             task = job.task if job.task != "pos" or truth.words() == answer.words() else None
@@ -255,9 +258,21 @@ def main(arguments: Sequence[str]) -> int:
     except MemoryError:
         say("not enough memory: try --quick, fewer files, or one thread")
         return 1
+    found["peak_bytes"] = peak_memory()
     text = json.dumps(finite(found), ensure_ascii=False, allow_nan=False)
     datasets.write(Path(asked["result"]), text.encode())
     return 0
+
+
+def peak_memory() -> int:
+    """The most memory that this process had, in bytes. (What Linux tells of a child holds its parent's, too.)"""
+    try:
+        for line in Path("/proc/self/status").read_text("ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def finite(value: Any) -> Any:

@@ -156,8 +156,8 @@ class Study:
         }  # fmt: skip
         asked.write_text(json.dumps(order, ensure_ascii=False), "utf-8")
         began = time.perf_counter()
-        status, peak, said = child([sys.executable, "-m", "duilian.studies.cell", str(asked)], self.live)
-        found: dict[str, Any] = {"seconds": time.perf_counter() - began, "peak_bytes": peak}
+        status, usage, said = child([sys.executable, "-m", "duilian.studies.cell", str(asked)], self.live)
+        found: dict[str, Any] = {"seconds": time.perf_counter() - began, **usage}
         if status == 0 and result.is_file():
             found |= {"status": "done", "error": None, **json.loads(result.read_text("utf-8"))}
         else:
@@ -241,8 +241,8 @@ def gold_of(job: Job, side: str) -> Any:
     return None
 
 
-def child(command: Sequence[str], live: Callable[[str], None]) -> tuple[int, int, str]:
-    """Run a process to its end: exit status (negative: signal), peak memory in bytes, the last line it said.
+def child(command: Sequence[str], live: Callable[[str], None]) -> tuple[int, dict[str, Any], str]:
+    """Run a process to its end: exit status (negative: signal), peak_bytes and cpu_seconds, the last line it said.
 
     It reads from a pipe that we hold: when we are gone, it ends, too. An interruption ends it at once.
     """
@@ -269,7 +269,8 @@ def child(command: Sequence[str], live: Callable[[str], None]) -> tuple[int, int
             if stream is not None:
                 stream.close()
     scale = 1 if sys.platform == "darwin" else 1024
-    return process.returncode, usage.ru_maxrss * scale, lines[-1] if lines else ""
+    used = {"peak_bytes": usage.ru_maxrss * scale, "cpu_seconds": usage.ru_utime + usage.ru_stime}
+    return process.returncode, used, lines[-1] if lines else ""
 
 
 def _follow(stream: IO[str], lines: deque[str], live: Callable[[str], None]) -> None:

@@ -70,11 +70,18 @@ def build(recipe: Recipe, pairs: Sequence[Corpora | None]) -> None:
     baseline, alone = recipe.run("crf", [target]), recipe.run("crf", [source])
     guide, other_guide = recipe.run("guide", both), recipe.run("guide", [source, target])
     coupled = {way: runs[way, *CHOSEN[task][way]] for way in ("offline", "online")}
+    there = {"speed": f"tag.{source.name}.tokens_per_second"}
     rows = [
         Row("baseline", f"baseline, {target.name}", baseline, paper=paper(task, target, None, "baseline")),
-        Row("source", f"baseline, {source.name}", alone, paper=paper(task, None, source, "baseline")),
+        Row("source", f"baseline, {source.name}", alone, paper=paper(task, None, source, "baseline"), paths=there),
         Row("guide", f"guide features, {target.name}", guide, "baseline", paper=paper(task, target, None, "guide")),
-        Row("source-guide", f"guide features, {source.name}", other_guide, paper=paper(task, None, source, "guide")),
+        Row(
+            "source-guide",
+            f"guide features, {source.name}",
+            other_guide,
+            paper=paper(task, None, source, "guide"),
+            paths=there,
+        ),
     ]
     extras = ("ranks",)
     if task == "pos":

@@ -58,6 +58,11 @@ def prepare(asked: Asked, report: Callable[[str], None] = lambda text: None) -> 
             + ", ".join(f"{n} {what}" for what, n in data.QUICK.items())
             + " sentences at the most, and few epochs. These scores say that everything runs, not which method is best."
         )
+    if found[0] is not None and len(found[0].sources) > 1 and kind.paper is not None:
+        left = ", ".join(side.name for side in found[0].sources[1:])
+        recipe.note(
+            f"a paper's study is about two standards: {left} is left out. `duilian study all` takes all of them."
+        )
     kind.build(recipe, found)
     return recipe.prepared(kind, found, asked.command, facts(asked.threads))
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -347,12 +348,16 @@ def number(value: Any, scale: float = 1.0) -> float | None:
 
 def answer_name(cell: str, side: str) -> str:
     """The file of a cell's answers on a side, or on a conversion such as ud->ptb."""
-    return f"{cell}.{side.replace('->', '-to-')}.jsonl"
+    return f"{cell}.{_file_part(side)}.jsonl"
 
 
 def comparison_name(baseline: str, system: str, side: str) -> str:
     """The file of a comparison."""
-    return f"{baseline}~{system}.{side.replace('->', '-to-')}.json"
+    return f"{baseline}~{system}.{_file_part(side)}.json"
+
+
+def _file_part(side: str) -> str:
+    return re.sub(r"[^\w.@+-]", "_", side.replace("->", "-to-"))
 
 
 def plain(value: Any) -> Any:

@@ -10,7 +10,8 @@ depend on the number of threads; what they find is added up in order.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -20,12 +21,11 @@ from numpy.typing import NDArray
 from duilian.corpus import UNKNOWN
 from duilian.errors import DuilianError
 from duilian.inference.blocks import run_blocks, sentence_blocks
-from duilian.inference.lattice import room_for_token
 from duilian.models.candidates import Candidates, slice_features
 from duilian.models.coupled import Coupled
-from duilian.models.joint_rows import add_all, add_candidates
+from duilian.models.joint_rows import add_all, add_hits
 from duilian.models.spaces import Batch, Gradient, GridSpace, LatticeSpace
-from duilian.models.weights import add
+from duilian.models.weights import add, occurrences
 from duilian.training.data import dropout
 from duilian.training.learners import restore, row_rates
 from duilian.training.parts import Parts, drawn
@@ -36,6 +36,8 @@ SMALL, MOST, LEAST, FALL = 100_000, 0.95, 0.3, 0.7
 """Separate features left out of a corpus of SMALL units or fewer, at least, and how much less for ten times as many."""
 BLOCKS = 4
 """Into so many blocks of sentences a batch is cut."""
+JOINT_PARTS = 2
+"""Into so many parts the rows of joint features are shared out where they change."""
 
 
 class Walk(NamedTuple):
@@ -79,7 +81,7 @@ class CoupledLearner:
         self.eta = np.array([settings["eta"]], np.float64)
         self.steps = _no_steps()
         self.decay = settings["c2"] / max(len(parts), 1)
-        counts = np.bincount(parts.features.data, minlength=len(model.featurizer))
+        counts = occurrences(parts.features, len(model.featurizer))
         self.known = [parts.known(side) for side in range(len(model.sides))]
         sizes = [int(np.count_nonzero(given.labels != UNKNOWN)) for given in parts.given]
         words = model.task == "pos"
@@ -96,7 +98,7 @@ class CoupledLearner:
     def _counts(self, known: NDArray[np.bool_]) -> NDArray[np.int64]:
         """(n_rows,) how often each feature occurs in some sentences."""
         units, _ = self.parts.units_of(np.flatnonzero(known))
-        return np.bincount(self.parts.features_of(units).data, minlength=len(self.model.featurizer))
+        return occurrences(self.parts.features_of(units), len(self.model.featurizer))
 
     def _lay_out(self, order: NDArray[np.int64], seed: int | None) -> Walk:
         """Sentences in the order of a walk; seed: of what is thinned out, None for nothing."""
@@ -167,24 +169,25 @@ class CoupledLearner:
                 delta *= step
                 add(sparse, self.rates, batch.features[s], 0, batch.n_units, delta)
 
-        def joint() -> None:
-            sparse = self.model.joint.sparse(numbers["joint.weights"])
-            for batch, one in found:
+        def pairs() -> None:
+            for _, one in found:
                 if len(one.pairs):
                     numbers["pairs.weights"] += (step * self.table_rates["pairs"] * one.pairs).astype(F32)
+
+        def joint(part: int) -> None:
+            sparse = self.model.joint.sparse(numbers["joint.weights"])
+            for batch, one in found:
                 if one.joint is None or not len(self.model.joint.codes):
                     continue
-                if one.lattice is None:
-                    add_all(sparse, self.rates, batch.features[-1], 0, batch.n_units, one.joint * step)
+                if one.hits is None:
+                    add_all(sparse, self.rates, batch.features[-1], part, JOINT_PARTS, one.joint * step)
                 else:
-                    rows, where = room_for_token(one.lattice.space), np.full(self.model.n_codes, -1, np.int32)
-                    add_candidates(
-                        sparse, self.rates, batch.features[-1], one.lattice.space, 0, batch.n_units, rows, where,
-                        one.joint * step,
-                    )  # fmt: skip
+                    add_hits(sparse, self.rates, batch.features[-1], one.hits, part, JOINT_PARTS, one.joint * step)
 
         n = len(self.model.sides)
-        run_blocks(lambda k, _: joint() if k == n else side(k), [(k, k + 1) for k in range(n + 1)], self.threads)
+        work: list[Callable[[], None]] = [partial(joint, part) for part in range(JOINT_PARTS)]
+        work += [partial(side, s) for s in range(n)] + [pairs]
+        run_blocks(lambda k, _: work[k](), [(k, k + 1) for k in range(len(work))], self.threads)
 
     def warm_up(self) -> None:
         """A step over one sentence, thrown away."""

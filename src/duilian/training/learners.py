@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from duilian.errors import DuilianError
 from duilian.inference.chain import runs_of
 from duilian.models.chain import Chain
-from duilian.models.weights import Features
+from duilian.models.weights import Features, occurrences
 from duilian.training.data import TrainingData, dropout, shuffled
 from duilian.training.online import online_pass
 from duilian.training.sgd import Steps, blend, crf_steps
@@ -56,7 +56,7 @@ class CrfLearner:
         self.eta = np.array([settings["eta"]], np.float64)
         self.back = runs_of((chain.trans > -np.inf).T)
         self.decay = settings["c2"] / max(len(data), 1)
-        counts = np.bincount(data.features.data, minlength=len(chain.rows))
+        counts = occurrences(data.features, len(chain.rows))
         self.rare = counts <= settings.get("rare", 0)
         self.rates = row_rates(counts, settings["common"])
         self.table_rate = float(row_rates(np.array([len(data.labels) / len(chain.names)]), settings["common"])[0])
@@ -173,7 +173,7 @@ class OnlineLearner:
         self.sums = np.zeros_like(self.weights)
         self.table = np.concatenate([chain.trans.reshape(-1), chain.start, chain.end])
         self.table_sums = np.zeros_like(self.table)
-        counts = np.bincount(data.features.data, minlength=len(chain.rows))
+        counts = occurrences(data.features, len(chain.rows))
         self.rare = counts <= settings.get("rare", 0)
         self.now = np.ones(1, np.int64)
         self._room: list[Any] = []

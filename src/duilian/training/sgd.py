@@ -100,6 +100,7 @@ def crf_steps(
     trans (L, L), start, end (L,) float32 with -inf where the grammar forbids; steps: Steps; decay: lambda;
     rates (n_rows,) float32 and table_rate: what the step is multiplied by for a feature's row, and for the tables;
     gains (S,) float32: how much each sentence's log-likelihood counts, or () where all count 1
+    eta 0 sums up log-likelihoods and changes nothing.
     """
     n_labels = trans.shape[0]
     longest, most = longest_of(sentences, order, batch)
@@ -168,6 +169,9 @@ def crf_steps(
             if not wide:
                 top = exponentials(here, n, psi, bits, power)
                 log_z = forward(psi, n, table, e_start, e_end, runs, alpha, norm) + top
+            if eta == 0 and known and -np.inf < log_z < np.inf:
+                total += gain * (goal - log_z)
+                continue
             if -np.inf < log_z < np.inf:
                 backward(psi, n, turned, e_end, runs, back, alpha, norm, beta, pairs, eps)
                 if n > 1:  # a single unit takes no step, and 0 times a table that overflowed is not 0
@@ -204,6 +208,8 @@ def crf_steps(
             for j in range(n_labels):
                 g_start[j] += here[0, j]
                 g_end[j] += here[n - 1, j]
+        if eta == 0:
+            continue
         rate = eta / (1 + eta * decay * steps.taken[0])
         steps.taken[0] += 1
         steps.scale[0] *= 1 - rate * decay
