@@ -311,7 +311,7 @@ def test_the_demonstration_goes_all_the_way(
         tuple(reversed(pair.split(" - "))): one["p_value"] for pair, one in found["compare"].items()
     }
     assert [row.id for row in table.rows] == list(found["scores"])
-    assert len(page.drawings) == 6
+    assert len(page.drawings) in (5, 6)  # tags are drawn only if one of ten words or more changes
     files = {path.name for path in (tmp_path / "demo").iterdir()}
     assert {"rule-made-train.txt", "rule-made-converted.txt", "pku-train.txt"} <= files
     note = (tmp_path / "demo" / "rule-made-train.txt.source.txt").read_text(encoding="utf-8")
