@@ -64,7 +64,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed-demo: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[data]'
+	$(PIP) --editable '.[data,report]'
 	touch $@
 
 $(VENV)/.installed-peers: pyproject.toml | $(BIN)/python
