@@ -11,6 +11,7 @@
 PYTHON = python3
 VENV = .venv
 ARGS =
+HISTORY = benchmarks/history.csv
 
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -44,8 +45,10 @@ bounds: $(VENV)/.installed-dev
 fuzz: $(VENV)/.installed-dev
 	DUILIAN_FUZZ=full $(PYTEST) -m fuzz
 
-bench: $(VENV)/.installed-dev
-	$(BIN)/duilian bench $(ARGS)
+# What cannot be installed here is left out of the comparison, which says so.
+bench: $(VENV)/.installed-dev $(VENV)/.installed-peers
+	$(BIN)/duilian bench --record $(HISTORY) $(ARGS)
+	$(BIN)/python benchmarks/peers.py --record $(HISTORY) $(ARGS)
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/python docs/generate.py
@@ -54,14 +57,19 @@ docs: $(VENV)/.installed-dev
 clean:
 	rm -rf build dist demo out src/*.egg-info .numba-cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	find src tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
-	rm -f $(VENV)/.installed-demo $(VENV)/.installed-dev
+	rm -f $(VENV)/.installed-demo $(VENV)/.installed-dev $(VENV)/.installed-peers
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed-demo: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[data]'
+	$(PIP) --editable '.[data,report]'
+	touch $@
+
+$(VENV)/.installed-peers: pyproject.toml | $(BIN)/python
+	-$(PIP) python-crfsuite
+	-$(PIP) ltp-extension
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python

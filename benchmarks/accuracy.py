@@ -81,7 +81,12 @@ ROWS: dict[str, Row] = {
     "zh-seg-transform-once": Row("zh", "transform", "seg", (ZH, PKU), (ON_ZH,), (), ("rounds=1", "reestimation=no")),
     "zh-seg-transform-rounds": Row("zh", "transform", "seg", (ZH, PKU), (ON_ZH,), (), ("reestimation=no",)),
     "zh-seg-adapt-lexicon": Row("zh", "adapt", "seg", (ZH, PKU), (ON_ZH,), (), ("templates=lexicon",)),
-    "en-transform": Row("en", "transform", "pos", (PTB, UD), (), EN_BOTH, ("lambda=0.4",)),
+    "zh-segpos-pa": one_side("pa", "segpos", ZH, ON_ZH, "zh"),
+    "zh-segpos-multitask": Row("zh", "multitask", "segpos", (ZH, PKU), (ON_ZH, ON_PKU)),
+    "zh-segpos-multitask-one-way": Row(
+        "zh", "multitask", "segpos", (ZH, PKU), (ON_ZH, ON_PKU), (), ("direction=one-way",)
+    ),
+    "en-transform": Row("en", "transform", "pos", (PTB, UD), (), EN_BOTH, ("templates=alphabetic",)),
     "en-coupled": Row("en", "coupled", "pos", (PTB, UD), (), EN_BOTH),
     "ja-coupled": Row("ja", "coupled", "segpos", JA, (), JA_WAY),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,20 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip("no folder of corpora: set DUILIAN_DATA to run this test")
     return folder
+
+
+@pytest.fixture(scope="session")
+def corpus_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of thirty short sentences of words whose tags follow from them."""
+    chance = random.Random(3)
+    lexicon = {"我": "r", "北京": "ns", "上海": "ns", "爱": "v", "去": "v", "很": "d", "好": "a", "。": "w"}
+    lines = [
+        "  ".join(f"{word}/{lexicon[word]}" for word in chance.choices(list(lexicon), k=chance.randint(1, 6)))
+        for _ in range(30)
+    ]
+    path = tmp_path_factory.mktemp("corpus") / "corpus.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
 
 
 @pytest.fixture

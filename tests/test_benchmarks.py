@@ -1,33 +1,27 @@
-"""The benchmarks run, count what they say they count, and the peer gets the same features as we do."""
+"""The benchmarks run, and count what they say they count."""
 
 from __future__ import annotations
 
 import csv
 import json
-import random
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from duilian.benchmarks import crfsuite, machine
+from duilian.benchmarks import machine
 from duilian.benchmarks.data import FULL, Bench, repeated
 from duilian.benchmarks.measure import Measurement, Target, run_child
 from duilian.benchmarks.table import BENCHMARKS
 from duilian.cli import main
-from duilian.corpus import build
 from duilian.errors import DataError, DuilianError
-from duilian.features import TEMPLATES, Featurizer
-from duilian.lifting import units_of
 
 IN_PROCESS = (
     "train-crf",
     "train-perceptron",
+    "train-seg",
     "train-segpos",
     "train-hmm",
     "train-correspondence",
@@ -36,25 +30,9 @@ IN_PROCESS = (
     "features",
 )
 CHILDREN = (
-    "help", "file-to-model", "memory", "tag-pos", "tag-seg", "model-load", "phases", "train-coupled", "tag-coupled",
+    "help", "file-to-model", "memory", "tag-pos", "tag-seg", "model-load", "phases", "train-pairs", "tag-pairs",
+    "train-coupled", "tag-coupled",
 )  # fmt: skip
-
-words = st.text(alphabet="上海北12年ab，。", min_size=1, max_size=6)
-sentences = st.lists(st.lists(words, min_size=1, max_size=5), min_size=1, max_size=3)
-
-
-@pytest.fixture(scope="module")
-def corpus_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Thirty short sentences of words whose tags follow from them."""
-    chance = random.Random(3)
-    lexicon = {"我": "r", "北京": "ns", "上海": "ns", "爱": "v", "去": "v", "很": "d", "好": "a", "。": "w"}
-    lines = [
-        "  ".join(f"{word}/{lexicon[word]}" for word in chance.choices(list(lexicon), k=chance.randint(1, 6)))
-        for _ in range(30)
-    ]
-    path = tmp_path_factory.mktemp("bench") / "corpus.txt"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
 
 
 def bench(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -90,8 +68,6 @@ def test_benchmarks_of_this_process_run(capsys: pytest.CaptureFixture[str], corp
     assert code == 0
     found = json.loads(out)
     check(found, IN_PROCESS)
-    if crfsuite.available():
-        assert {one["peer"] for one in found["measurements"] if one["ratio"]} == {"crfsuite l2sgd", "crfsuite ap"}
     dense, mixed, sparse = (
         next(one["details"]["entries"] for one in found["measurements"] if one["name"] == f"perceptron segpos, {name}")
         for name in ("dense", "mixed", "labels seen")
@@ -116,20 +92,6 @@ def test_benchmarks_of_whole_commands_run(
     assert "".join(answer.split()) in "".join((tmp_path / "keep" / "raw.txt").read_text(encoding="utf-8").split())
 
 
-def test_without_the_peer_it_says_so(
-    capsys: pytest.CaptureFixture[str], corpus_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(crfsuite, "available", lambda: False)
-    code, out, err = bench(capsys, "train-perceptron", "--quick", "--data", corpus_file)
-    assert code == 0
-    assert "python-crfsuite is not installed" in err
-    assert "perceptron pos, same features" in out
-    code, out, _ = bench(capsys, "train-perceptron", "--quick", "--data", corpus_file, "--json", "--quiet")
-    found = json.loads(out)
-    assert found["peer"] is False
-    assert all(one["ratio"] is None and one["peer_runs"] == [] for one in found["measurements"])
-
-
 def test_the_list_names_every_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = bench(capsys, "--list")
     assert code == 0
@@ -146,67 +108,6 @@ def test_data_without_tags_is_an_error(capsys: pytest.CaptureFixture[str], tmp_p
     assert "ten sentences" in err
 
 
-# The peer
-
-
-def occurrences(rows: Sequence[Sequence[Any]]) -> list[tuple[int, ...]]:
-    """For each distinct feature the units that have it, sorted: equal for two ways to name the same features."""
-    places: dict[Any, list[int]] = {}
-    for unit, row in enumerate(rows):
-        for feature in row:
-            places.setdefault(feature, []).append(unit)
-    return sorted(map(tuple, places.values()))
-
-
-@given(sentences)
-def test_strings_are_the_features_that_we_hash(sentences: list[list[str]]) -> None:
-    corpus = build([(sentence, ["x"] * len(sentence)) for sentence in sentences])
-    for templates, task in (("li2015", "pos"), ("jiang2012", "seg")):
-        units = units_of(corpus, corpus.layer(), task)
-        unit = "word" if task == "pos" else "character"
-        hashes = Featurizer(TEMPLATES[templates], unit, fold=False).hashes(units)
-        if task == "pos":
-            strings = [row for sentence in sentences for row in crfsuite.li2015(sentence)]
-        else:
-            strings = [row for sentence in sentences for row in crfsuite.jiang2012("".join(sentence))]
-        assert [len(row) for row in strings] == hashes.lengths.tolist()
-        assert occurrences(strings) == occurrences([row.tolist() for row in hashes])
-
-
-def test_occurrences_tell_other_features_apart() -> None:
-    assert occurrences([["a", "b"], ["a"]]) == occurrences([[1, 2], [1]])
-    assert occurrences([["a", "b"], ["a"]]) != occurrences([["a", "b"], ["c"]])
-    assert occurrences([["a", "a"]]) != occurrences([["a"]])
-
-
-@pytest.mark.parametrize("algorithm", ["l2sgd", "ap"])
-def test_the_peer_waits_between_epochs(algorithm: str) -> None:
-    pytest.importorskip("pycrfsuite")
-    before = threading.active_count()
-    walk = crfsuite.epochs(algorithm, [["我", "爱"], ["好"]], [["r", "v"], ["a"]], crfsuite.li2015, 3)
-    seconds = [next(walk)]
-    assert threading.active_count() == before + 1
-    seconds.extend(walk)
-    assert len(seconds) == 3
-    assert min(seconds) >= 0
-    assert threading.active_count() == before
-
-
-def test_the_peer_hands_over_its_errors() -> None:
-    pytest.importorskip("pycrfsuite")
-    with pytest.raises(IndexError):
-        list(crfsuite.epochs("ap", [[""]], [["x"]], crfsuite.li2015, 2))
-
-
-def test_the_peer_trains_and_tags_files(tmp_path: Path) -> None:
-    pytest.importorskip("pycrfsuite")
-    (tmp_path / "train").write_text("我/r  爱/v\n\n他/r  爱/v  。/w\n", encoding="utf-8")
-    (tmp_path / "words").write_text("我 爱 。\n", encoding="utf-8")
-    crfsuite.main(["train", "ap", str(tmp_path / "train"), str(tmp_path / "model"), "5"])
-    crfsuite.main(["tag", str(tmp_path / "model"), str(tmp_path / "words"), str(tmp_path / "out")])
-    assert (tmp_path / "out").read_text(encoding="utf-8") == "我/r  爱/v  。/w\n"
-
-
 # Figures
 
 
@@ -219,6 +120,9 @@ def test_best_and_ratio_of_rates_and_of_seconds() -> None:
     assert [str(target) for target in cost.targets] == ["at least 5x", "at most 1"]
     alone = Measurement("b", "n", "s", (4.0,), targets=(Target("ratio", 5),))
     assert (alone.ratio, alone.reached(alone.targets[0])) == (None, None)
+    better = (Target("ratio", 1),)
+    scores = [Measurement("b", "n", unit, (95.0,), "peer", (94.0,), better) for unit in ("F", "accuracy", "s")]
+    assert [score.reached(better[0]) for score in scores] == [True, True, False]
 
 
 def test_history_gets_titles_once(tmp_path: Path) -> None:

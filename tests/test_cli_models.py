@@ -12,10 +12,13 @@ from typing import Any
 
 import pytest
 from commands import Run
+from pages import Page, untraceable
 
 import duilian.cli.demo
 import duilian.cli.train
+import duilian.report
 from duilian.cli import main
+from duilian.studies.results import load
 
 TRAIN = "我/r  爱/v  北京/ns\n他/r  爱/v  上海/ns  。/w\n好/a\n我/r  好/a  。/w\n"
 WORDS = "我 爱 上海 。\n他 好\n"
@@ -294,6 +297,21 @@ def test_the_demonstration_goes_all_the_way(
     assert all(
         "".join(w for w, _ in one["pku"]) == "".join(w for w, _ in one["converted"]) for one in found["sentences"]
     )
+    study = tmp_path / "demo" / "study"
+    assert found["report"] == str(study / "report.html")
+    page = Page((study / "report.html").read_text(encoding="utf-8"))
+    assert (page.complaints, page.foreign, untraceable(page, study)) == ([], [], [])
+    results = load(study)
+    (table,) = results.plan.tables
+    for name, scores in found["scores"].items():
+        cell = results.cells[name].data["scores"]["rule-made"]
+        assert cell["ws"] == scores["ws"]
+        assert name == "as_is" or cell["joint"] == scores["joint"]
+    assert {(a, b): one.p_value for (a, b, _), one in results.comparisons.items()} == {
+        tuple(reversed(pair.split(" - "))): one["p_value"] for pair, one in found["compare"].items()
+    }
+    assert [row.id for row in table.rows] == list(found["scores"])
+    assert len(page.drawings) in (5, 6)  # tags are drawn only if one of ten words or more changes
     files = {path.name for path in (tmp_path / "demo").iterdir()}
     assert {"rule-made-train.txt", "rule-made-converted.txt", "pku-train.txt"} <= files
     note = (tmp_path / "demo" / "rule-made-train.txt.source.txt").read_text(encoding="utf-8")
@@ -302,7 +320,11 @@ def test_the_demonstration_goes_all_the_way(
         name: (tmp_path / "demo" / f"{name}-train.txt").read_text(encoding="utf-8") for name in ("pku", "rule-made")
     }
     assert [text.count("\n") for text in train.values()] == [24, 8]
-    out = run("demo", "--out", tmp_path / "demo", "--lines", 32, "--quiet")[1]
+    monkeypatch.setattr(duilian.report, "NEEDED", ("no_such_library",))
+    code, out, err = run("demo", "--out", tmp_path / "demo", "--lines", 32)
+    assert code == 0
+    assert "pip install 'duilian[report]'" in err
+    assert "as a page" not in out
     commands = [line.split()[2] for line in out.splitlines() if line.startswith("$ duilian")]
     assert set(commands) == {"data", "train", "tag", "convert", "compare"}
     assert "rule-made, converted" in out

@@ -384,6 +384,18 @@ def test_learning_raises_the_likelihood() -> None:
     assert values[-1] > values[0] + 0.5
 
 
+def test_a_forecast_counts_the_units_of_an_epoch_and_changes_nothing() -> None:
+    learner = learner_of(random_problem(2, lengths=(3, 2, 4, 1, 2, 3)), LatticeSpace(), batch=2, sample=("4",))
+    learner.epoch(1)
+    before = {name: array.copy() for name, array in learner.tensors().items()}
+    units, seconds = learner.forecast()
+    assert 4 <= units <= 13
+    assert 0 < seconds < 60
+    for name, array in learner.tensors().items():
+        np.testing.assert_array_equal(array, before[name])
+    assert learner_of(random_problem(2, lengths=()), LatticeSpace()).forecast() == (0, 0.0)
+
+
 def test_a_side_hides_what_is_rare_in_its_own_corpora_alone() -> None:
     """Two corpora: what the first has rarely is hidden from the first side at its own units, from no other."""
     problem = random_problem(1, lengths=(2, 2), known=1.0)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from naive import grid as naive
 
 from duilian.inference import bundles, grid
+from duilian.inference.grid_run import blas, single
 from duilian.inference.grid_tables import Table, dense_block
 from duilian.inference.lattice import Lattice, product
 from duilian.ragged import offsets_of
@@ -304,3 +305,16 @@ def test_shapes_are_checked() -> None:
         grid.sums(offsets, nodes, tables, np.zeros((2, 5)))
     with pytest.raises(ValueError, match="must be square"):
         grid.sums(offsets, nodes, [np.zeros((3, 2)), tables[1]])
+
+
+def test_products_stay_on_one_thread_while_anybody_is_at_work() -> None:
+    def threads() -> set[int]:
+        return {library["num_threads"] for library in blas().info() if library["user_api"] == "blas"}
+
+    with blas().limit(limits=2, user_api="blas"):
+        before = threads()
+        with single:
+            with single:
+                assert threads() <= {1}
+            assert threads() <= {1}, "one of two has left"
+        assert threads() == before

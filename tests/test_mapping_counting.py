@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive import mapping as naive
+from pages import Page
 from toys import toy_sentences, trained
 
 from duilian import induction, mapping
@@ -204,11 +205,18 @@ def test_pictures_are_well_formed_and_say_what_is_there() -> None:
     root = Tree.fromstring(drawn)
     titles = [element.text for element in root.iter() if element.tag.endswith("title")]
     assert titles == ["<a&> x: 3 (100.0 %)", 'b "y": 1 (100.0 %)']
-    assert len([element for element in root.iter() if element.tag.endswith("rect")]) == 1 + 4
+    cells = [element for element in root.iter() if "cell" in element.get("class", "").split()]
+    assert [cell.get("class") for cell in cells] == ["cell", "cell weak"]
+    assert [float(cell.get("fill-opacity", "")) for cell in cells] == [1.0, 1.0]
+    assert root.get("role") == "img"
+    assert "2 relations" in root.get("aria-label", "")
+    assert "<a&> goes with x (3, 100.0 % of the row)" in root.get("aria-label", "")
+    assert "prefers-color-scheme:dark" in drawn
     corpus, layers = both()
     counted = mapping.from_overlaps([(corpus, layers)])
     places = mapping.examples([(corpus, layers)], counted.names(), 1)
     page = mapping.page(counted, ("one", "two"), places)
     assert "<mark>人 / 北京人</mark>" in page
-    assert page.count("<tr>") == 1 + len(counted)
+    assert page.count("<tr id=") == page.count('<a href="#r') == len(counted)
+    assert Page(page).complaints == []
     assert colour(0.0) != colour(0.1) != colour(1.0)

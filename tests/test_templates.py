@@ -31,7 +31,10 @@ def test_an_offset_may_be_left_out_when_it_is_zero() -> None:
     np.testing.assert_array_equal(parse(["w bias"], "word").atoms, parse(["w0 bias0"], "word").atoms)
 
 
-@pytest.mark.parametrize(("name", "unit"), [("li2015", "word"), ("jiang2012", "character"), ("lexicon", "character")])
+UNITS = [("li2015", "word"), ("alphabetic", "word"), ("jiang2012", "character"), ("lexicon", "character")]
+
+
+@pytest.mark.parametrize(("name", "unit"), UNITS)
 def test_every_set_of_templates_parses(name: str, unit: str) -> None:
     assert len(parse(TEMPLATES[name], unit)) == len(TEMPLATES[name])
     assert len(parse(guided(TEMPLATES[name]), unit)) == 2 * len(TEMPLATES[name]) + 1
@@ -76,3 +79,5 @@ def test_every_atom_is_over_words_or_characters() -> None:
 
 def test_guided_templates_are_those_of_jiang2012_table_2() -> None:
     assert guided(["c0", "c-1 c0"]) == ("c0", "c-1 c0", "g0", "c0 g0", "c-1 c0 g0")
+    near = ("g-1", "g+1", "w0 g-1", "w0 g+1", "suffix0 g-1", "suffix0 g+1", "w-1 g-1", "w+1 g+1", "g-2", "g+2")
+    assert guided(["w0"], unit="word") == ("w0", "g0", "w0 g0", *near)

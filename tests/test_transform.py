@@ -236,8 +236,8 @@ def test_filtration_drops_what_does_not_transform_back() -> None:
         ({"lambda": "1.5"}, "from 0 to 1"),
         ({"grid": "0,-1"}, "from 0 to 1"),
         ({"grid": ""}, "lambda="),
-        ({"templates": "w0; g-1"}, "guide of its own unit"),
-        ({"templates": "w0; gb0"}, "guide of its own unit"),
+        ({"templates": "w0; g-1 g0"}, "one guide at a time"),
+        ({"templates": "w0; gb0"}, "one guide at a time"),
         ({"rounds": 0}, "rounds=0"),
         ({"rondes": 1}, "Did you mean rounds"),
         ({"learner": "perceptron", "batch": 3}, "learner perceptron has no setting"),
@@ -265,7 +265,7 @@ def test_files_that_no_transformation_has(tmp_path: Path) -> None:
         ({"temperatures": [1.0, -1.0]}, "its temperatures"),
         ({"temperatures": [1.0, None]}, "its temperatures"),
         ({"forward": {}}, "no 'labels'"),
-        ({"backward": {**backward, "templates": ["w0", "g+1"]}}, "another guide"),
+        ({"backward": {**backward, "templates": ["w0", "g+1 g0"]}}, "more than one guide"),
         ({"backward": {**backward, "task": "seg", "templates": ["c0"]}}, "chains are for|label"),
     ]
     for change, message in cases:

@@ -1,4 +1,4 @@
-"""The coupled model: whole trainings and taggings in child processes, with their memory; CRFsuite beside, on one side.
+"""The coupled model: whole trainings and taggings in child processes, with their memory.
 
 The second standard is UD Chinese with its own tags (zh_ud) where that corpus is at hand, else a rule-made twin of the
 other half of the same corpus: its figures are comparable to themselves alone.
@@ -10,8 +10,7 @@ import json
 from functools import partial
 from pathlib import Path
 
-from duilian.benchmarks import crfsuite
-from duilian.benchmarks.data import SIDE, Bench, lists
+from duilian.benchmarks.data import SIDE, Bench
 from duilian.benchmarks.measure import Child, Measurement, Target, run_duilian
 
 PRUNED = ("r=16", "lambda=0.9999")
@@ -48,25 +47,14 @@ def trained(bench: Bench, name: str) -> tuple[Path, Child]:
 def train_coupled(bench: Bench) -> list[Measurement]:
     """Walks over two corpora under pruning and in the complete space, words and joint labels; peak memory of each."""
     found = []
-    theirs: tuple[float, ...] = ()
-    if crfsuite.available():
-        corpus = bench.sentences(bench.sizes.joint)
-        units = len(corpus.layer())
-        epochs = list(crfsuite.epochs("l2sgd", *lists(corpus), crfsuite.li2015, bench.sizes.epochs + 1))
-        theirs = tuple(units / seconds for seconds in epochs[1:])
     for name, (task, settings, target) in SPACES.items():
         _, child = trained(bench, name)
         report = json.loads(child.output)
         rate = float(report["tokens_per_second"])
         unit = "words/s" if task == "pos" else "characters/s"
         details = {"settings": list(settings), "wall": child.wall, "model_bytes": report["model_bytes"]}
-        beside = theirs if task == "pos" else ()
-        found.append(
-            Measurement(
-                "train-coupled", name, unit, (rate,), "crfsuite l2sgd, one side", beside,
-                () if target is None else (target,), details,
-            )
-        )  # fmt: skip
+        targets = () if target is None else (target,)
+        found.append(Measurement("train-coupled", name, unit, (rate,), targets=targets, details=details))
         found.append(Measurement("train-coupled", f"{name}, memory", "MB", (child.peak / 1e6,), targets=(MEMORY,)))
     return found
 

@@ -1,6 +1,6 @@
 """The corpora and files that are measured on: the People's Daily of January 1998, or an annotated file of the user's.
 
-Everything is written once into a working folder, in plain layouts that both programs read, and taken from there.
+Everything is written once into a working folder, in plain layouts that other programs read too, and taken from there.
 The test part is never touched: speed needs no gold.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from duilian.benchmarks.measure import Child, run_duilian
 from duilian.errors import DataError
@@ -174,9 +174,3 @@ def repeated(lines: Sequence[str], sizes: Sequence[int], wanted: int) -> list[st
         found.append(line)
         total += size
     return found
-
-
-def lists(corpus: Corpus) -> tuple[list[list[str]], list[list[Any]]]:
-    """Words and tags of each sentence that has any."""
-    pairs = [(words, tags) for words, tags in zip(corpus.words(), corpus.tags(), strict=True) if words]
-    return [words for words, _ in pairs], [tags for _, tags in pairs]

@@ -1,4 +1,4 @@
-"""Whole commands in child processes: wall clock, with start-up, from file to file; ours and CRFsuite's take turns."""
+"""Whole commands in child processes: wall clock, with start-up, from file to file; what is compared takes turns."""
 
 from __future__ import annotations
 
@@ -7,16 +7,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from duilian.benchmarks import crfsuite
 from duilian.benchmarks.data import Bench
 from duilian.benchmarks.measure import Child, Measurement, Target, run_child, run_duilian
 
-ALGORITHMS = {"crf": "l2sgd", "perceptron": "ap"}
-
-
-def run_peer(*arguments: object) -> Child:
-    """Run CRFsuite on files."""
-    return run_child([sys.executable, "-m", "duilian.benchmarks.crfsuite", *arguments])
+METHODS = ("crf", "perceptron")
 
 
 def turns(repeats: int, *ways: Callable[[], Child]) -> list[list[Child]]:
@@ -25,13 +19,11 @@ def turns(repeats: int, *ways: Callable[[], Child]) -> list[list[Child]]:
     return [list(runs) for runs in zip(*rounds, strict=True)]
 
 
-def costs(ours: Sequence[Child], theirs: Sequence[Child]) -> dict[str, object]:
+def costs(children: Sequence[Child]) -> dict[str, object]:
     """CPU seconds and peak memory beside the wall clock."""
     return {
-        "cpu_seconds": [child.cpu for child in ours],
-        "peer_cpu_seconds": [child.cpu for child in theirs],
-        "peak_mb": max(child.peak for child in ours) / 1e6,
-        "peer_peak_mb": max((child.peak for child in theirs), default=0) / 1e6 or None,
+        "cpu_seconds": [child.cpu for child in children],
+        "peak_mb": max(child.peak for child in children) / 1e6,
     }
 
 
@@ -41,36 +33,28 @@ def trained(bench: Bench, method: str, epochs: int) -> Child:
 
 
 def file_to_model(bench: Bench) -> list[Measurement]:
-    """From a word/tag file to a saved model, ten epochs, beside CRFsuite with its features built in Python."""
-    found = []
-    n, path = bench.sizes.file_epochs, bench.file("train.txt")
-    for method, algorithm in ALGORITHMS.items():
+    """From a word/tag file to a saved model, ten epochs, with our defaults."""
+    n = bench.sizes.file_epochs
+    for method in METHODS:
         bench.train(method, epochs=1, file="tiny.txt")
-        ways: list[Callable[[], Child]] = [partial(trained, bench, method, n)]
-        if crfsuite.available():
-            ways.append(partial(run_peer, "train", algorithm, path, bench.folder / f"{algorithm}.crfsuite", n))
-        children = turns(max(1, bench.sizes.repeats - 1), *ways)
-        ours, theirs = children[0], children[1] if len(children) > 1 else []
-        bench.trained[method] = ours
-        found.append(
-            Measurement(
-                "file-to-model",
-                f"{method} pos, {n} epochs",
-                "s",
-                tuple(child.wall for child in ours),
-                f"crfsuite {algorithm}",
-                tuple(child.wall for child in theirs),
-                (Target("ratio", 5),),
-                costs(ours, theirs),
-            )
+    rounds = turns(max(1, bench.sizes.repeats - 1), *(partial(trained, bench, method, n) for method in METHODS))
+    bench.trained.update(zip(METHODS, rounds, strict=True))
+    return [
+        Measurement(
+            "file-to-model",
+            f"{method} pos, {n} epochs",
+            "s",
+            tuple(child.wall for child in children),
+            details=costs(children),
         )
-    return found
+        for method, children in zip(METHODS, rounds, strict=True)
+    ]
 
 
 def memory(bench: Bench) -> list[Measurement]:
     """Peak memory of a training command on the whole training file."""
     found = []
-    for method in ALGORITHMS:
+    for method in METHODS:
         if method not in bench.trained:
             bench.trained[method] = [bench.train(method, epochs=bench.sizes.model_epochs)[1]]
         peaks = tuple(child.peak / 1e6 for child in bench.trained[method])
@@ -88,7 +72,7 @@ def tagging(bench: Bench, task: str, model: Path, file: str, threads: int) -> Ch
 
 
 def tag_pos(bench: Bench) -> list[Measurement]:
-    """Words from text file to text file, beside CRFsuite (one process; it has no threads)."""
+    """Words from text file to text file."""
     model, file = bench.model("crf", "pos"), bench.file("words.txt")
     with file.open(encoding="utf-8") as lines:
         count = sum(len(line.split()) for line in lines)
@@ -96,26 +80,17 @@ def tag_pos(bench: Bench) -> list[Measurement]:
     ways: list[Callable[[], Child]] = [
         partial(tagging, bench, "pos", model, file.name, threads) for threads in (bench.threads, 1)
     ]
-    if crfsuite.available():
-        theirs = bench.folder / "ap.crfsuite"
-        if not theirs.exists():
-            run_peer("train", "ap", bench.file("train.txt"), theirs, bench.sizes.model_epochs)
-        ways.append(partial(run_peer, "tag", theirs, file, bench.folder / "peer.txt"))
     children = turns(bench.sizes.repeats, *ways)
-    peer = children[2] if len(children) > 2 else []
-    targets = (Target("figure", 400_000), Target("ratio", 3))
     return [
         Measurement(
             "tag-pos",
             f"crf pos, threads: {threads}",
             "words/s",
             tuple(count / child.wall for child in ours),
-            "crfsuite",
-            tuple(count / child.wall for child in peer),
-            goals,
-            {**costs(ours, peer), "words": count, "wall": [child.wall for child in ours]},
+            targets=goals,
+            details={**costs(ours), "words": count, "wall": [child.wall for child in ours]},
         )
-        for threads, ours, goals in zip((bench.threads, 1), children, (targets, ()), strict=False)
+        for threads, ours, goals in zip((bench.threads, 1), children, ((Target("figure", 400_000),), ()), strict=True)
     ]
 
 
@@ -139,7 +114,7 @@ def tag_seg(bench: Bench) -> list[Measurement]:
                 "characters/s",
                 tuple(count / child.wall for child in ours),
                 targets=goals,
-                details={**costs(ours, []), "characters": count, "wall": [child.wall for child in ours]},
+                details={**costs(ours), "characters": count, "wall": [child.wall for child in ours]},
             )
         )
     return found

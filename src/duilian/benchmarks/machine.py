@@ -7,7 +7,7 @@ import importlib.metadata
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,11 @@ from duilian.errors import DataError
 COLUMNS = ("date", "commit", "benchmark", "name", "figure", "unit", "peer", "ratio", "load", "machine")
 
 
-def machine() -> dict[str, Any]:
+PACKAGES = ("numpy", "numba")
+"""Whose versions are told."""
+
+
+def machine(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
     """Processor, memory, load, and versions of all that matters."""
     return {
         "processor": _processor(),
@@ -30,7 +34,7 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": {
             "duilian": duilian.__version__,
-            **{name: _version(name) for name in ("numpy", "numba", "python-crfsuite")},
+            **{name: _version(name) for name in packages},
         },
     }
 
@@ -76,9 +80,9 @@ def commit() -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def append(path: Path, found: Iterable[Measurement]) -> None:
+def append(path: Path, found: Iterable[Measurement], packages: Sequence[str] = PACKAGES) -> None:
     """Add a line for each measurement; a new file gets its titles first."""
-    facts = machine()
+    facts = machine(packages)
     versions = " ".join(f"{name} {version}" for name, version in facts["versions"].items() if version)
     name = f"{facts['processor']}, {facts['cores']} cores, python {facts['python']} {versions}"
     stamp = commit()

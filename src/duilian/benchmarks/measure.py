@@ -13,6 +13,9 @@ from typing import Any
 
 from duilian.errors import DuilianError
 
+SCORES = ("accuracy", "F")
+"""Units of scores."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -32,7 +35,7 @@ class Measurement:
     """One row of the answer.
 
     name:   what was measured, within its benchmark
-    runs:   the figure of each run, in units of ``unit``; rates (``.../s``) want to be high, all else low
+    runs:   the figure of each run, in units of ``unit``; rates (``.../s``) and scores want to be high, all else low
     peer, peer_runs: the same of another program, its runs between ours
     targets: what it has to reach
     details: figures beside it: accuracies, sizes, CPU seconds
@@ -48,13 +51,13 @@ class Measurement:
     details: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def is_rate(self) -> bool:
-        """Whether more is better."""
-        return self.unit.endswith("/s")
+    def more_is_better(self) -> bool:
+        """Whether it is a rate or a score."""
+        return self.unit.endswith("/s") or self.unit in SCORES
 
     def best_of(self, runs: Sequence[float]) -> float | None:
         """The run that other programs on the machine disturbed least."""
-        return (max(runs) if self.is_rate else min(runs)) if runs else None
+        return (max(runs) if self.more_is_better else min(runs)) if runs else None
 
     @property
     def best(self) -> float | None:
@@ -63,14 +66,14 @@ class Measurement:
 
     @property
     def ratio(self) -> float | None:
-        """How many times faster than the peer: best against best."""
+        """How many times better than the peer, in most cases faster: best against best."""
         ours, theirs = self.best, self.best_of(self.peer_runs)
-        return _times(ours, theirs, self.is_rate)
+        return _times(ours, theirs, self.more_is_better)
 
     @property
     def ratio_of_pairs(self) -> float | None:
         """The same as the median over neighbouring runs, which drift together."""
-        pairs = [_times(a, b, self.is_rate) for a, b in zip(self.runs, self.peer_runs, strict=False)]
+        pairs = [_times(a, b, self.more_is_better) for a, b in zip(self.runs, self.peer_runs, strict=False)]
         found = [pair for pair in pairs if pair is not None]
         return median(found) if found else None
 
@@ -100,8 +103,8 @@ class Measurement:
         }
 
 
-def _times(ours: float | None, theirs: float | None, rates: bool) -> float | None:
-    above, below = (ours, theirs) if rates else (theirs, ours)
+def _times(ours: float | None, theirs: float | None, more_is_better: bool) -> float | None:
+    above, below = (ours, theirs) if more_is_better else (theirs, ours)
     return above / below if above is not None and below else None
 
 

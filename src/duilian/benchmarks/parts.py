@@ -8,20 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from duilian import formats, methods
-from duilian.benchmarks import crfsuite
-from duilian.benchmarks.data import Bench, lists
+from duilian.benchmarks.data import Bench
 from duilian.benchmarks.measure import Measurement, Target
 from duilian.corpus import Corpus
 from duilian.features import TEMPLATES, Featurizer
 from duilian.features.dictionary import build
+from duilian.features.names import collisions
 from duilian.lifting import layer_from, units_of, word_units
 
 
 def features(bench: Bench) -> list[Measurement]:
-    """Units per second: hashing, building the index, looking rows up; and strings that share a hash."""
+    """Units per second: hashing, building the index, looking rows up; and features that share a hash."""
     found = []
     for templates, task in (("li2015", "pos"), ("jiang2012", "seg"), ("lexicon", "seg")):
         corpus = bench.sentences(bench.sizes.train if task == "pos" else bench.sizes.joint)
@@ -57,21 +55,16 @@ def _walk(corpus: Corpus, templates: str, task: str, count: dict[str, int]) -> I
 
 
 def _collisions(corpus: Corpus, templates: str, task: str) -> Measurement:
-    """Distinct feature strings, built the slow way, less distinct hashes: how many features lost a row of their own."""
+    """Distinct features less distinct hashes: how many features lost a row of their own."""
     units = units_of(corpus, corpus.layer(), task)
     featurizer = Featurizer(TEMPLATES[templates], "word" if task == "pos" else "character", fold=False)
-    hashes = len(np.unique(featurizer.hashes(units).data))
-    strings: set[str] = set()
-    for words in lists(corpus)[0]:
-        rows = crfsuite.li2015(words) if task == "pos" else crfsuite.jiang2012("".join(words))
-        strings.update(string for row in rows for string in row)
-    details = {"strings": len(strings), "hashes": hashes}
-    lost = float(len(strings) - hashes)
+    counted = collisions(featurizer, units)
+    details = {"features": counted.n_features, "hashes": counted.n_hashes}
     return Measurement(
         "features",
         f"{templates}, collisions",
         "",
-        (lost,),
+        (float(counted.n_lost),),
         targets=(Target("figure", 0, True),),
         details=details,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from duilian.benchmarks import coupled, files, parts, training, two_sides
+from duilian.benchmarks import coupled, files, pairs, parts, training, two_sides
 from duilian.benchmarks.data import Bench
 from duilian.benchmarks.measure import Measurement
 from duilian.errors import UsageError
@@ -30,6 +30,7 @@ BENCHMARKS = {
         Benchmark("help", files.start),
         Benchmark("train-crf", training.train_crf),
         Benchmark("train-perceptron", training.train_perceptron),
+        Benchmark("train-seg", training.train_seg),
         Benchmark("train-segpos", training.train_segpos),
         Benchmark("train-hmm", training.train_hmm),
         Benchmark("train-correspondence", two_sides.train_correspondence),
@@ -42,6 +43,8 @@ BENCHMARKS = {
         Benchmark("tag-seg", files.tag_seg),
         Benchmark("model-load", files.model_load),
         Benchmark("phases", parts.phases),
+        Benchmark("train-pairs", pairs.train_pairs),
+        Benchmark("tag-pairs", pairs.tag_pairs),
         Benchmark("train-coupled", coupled.train_coupled),
         Benchmark("tag-coupled", coupled.tag_coupled),
     )

@@ -1,6 +1,6 @@
-"""Training, epoch by epoch: ours and CRFsuite's take turns, on the same features, each on one thread, in CPU seconds.
+"""Training, epoch by epoch, on one thread, in CPU seconds; ways of training that are compared take turns.
 
-The first epoch of each is left out (calibration, cold caches). An epoch of ours is all that happens between two
+The first epoch of each is left out (cold caches). An epoch of ours is all that happens between two
 Progresses: the walk, its dropout, and the averaged model.
 """
 
@@ -9,13 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from duilian import methods
-from duilian.benchmarks import crfsuite
-from duilian.benchmarks.data import SIDE, Bench, lists
-from duilian.benchmarks.measure import Measurement, Target
+from duilian.benchmarks.data import SIDE, Bench
+from duilian.benchmarks.measure import Measurement
 from duilian.corpus import Corpus
 from duilian.methods import Training
 from duilian.tagger import Tagger
@@ -55,72 +53,48 @@ def prepared(
     return methods.train(method, [methods.Side(SIDE, corpus, dev)], task, chosen)
 
 
-def beside(
-    bench: Bench, name: str, method: str, algorithm: str, corpus: Corpus, task: str, templates: str, target: Target
-) -> list[Measurement]:
-    """Epochs of ours, without dropout and with our defaults, and of CRFsuite, in turns."""
-    same: dict[str, Any] = {"templates": templates, "fold": False, "dropout": 0}
-    ways: dict[str, dict[str, Any]] = {"same features": same, "defaults": {"templates": templates}}
+PLAIN: dict[str, Any] = {"fold": False, "dropout": 0, "hide": 0}
+"""Settings with which the features of a template set are all that is learnt from, as other programs do."""
+
+
+def rates(bench: Bench, name: str, method: str, corpus: Corpus, task: str, templates: str) -> list[Measurement]:
+    """Epochs with plain features and with our defaults, in turns."""
+    ways: dict[str, dict[str, Any]] = {"plain features": {**PLAIN, "templates": templates}, "defaults": {}}
     n = bench.sizes.epochs + 1
     for settings in ways.values():
         list(own_epochs(prepared(method, bench.warm(), task, settings, 1)))
-    walks = {way: own_epochs(prepared(method, corpus, task, settings, n)) for way, settings in ways.items()}
-    ours: dict[str, list[Epoch]] = {way: [] for way in ways}
-    theirs: list[float] = []
-    peer = _their_epochs(algorithm, corpus, task, n) if crfsuite.available() else iter(())
-    for _ in range(n):
-        theirs.extend(islice(peer, 1))
-        for way, walk in walks.items():
-            ours[way].append(next(walk))
-    list(peer)
-    units = ours["same features"][-1].units
+    walks = [own_epochs(prepared(method, corpus, task, settings, n)) for settings in ways.values()]
+    found = zip(*zip(*walks, strict=True), strict=True)
     return [
         Measurement(
             name,
             f"{method} {task}, {way}",
             "words/s" if task == "pos" else "characters/s",
             tuple(epoch.rate for epoch in epochs[1:]),
-            f"crfsuite {algorithm}",
-            tuple(units / seconds for seconds in theirs[1:]),
-            (target,) if way == "same features" else (),
-            {"seconds": [one.seconds for one in epochs[1:]], "peer_seconds": theirs[1:], "settings": ways[way]},
+            details={"seconds": [epoch.seconds for epoch in epochs[1:]], "settings": ways[way]},
         )
-        for way, epochs in ours.items()
+        for way, epochs in zip(ways, found, strict=True)
     ]
 
 
-def _their_epochs(algorithm: str, corpus: Corpus, task: str, n: int) -> Iterator[float]:
-    if task == "pos":
-        return crfsuite.epochs(algorithm, *lists(corpus), crfsuite.li2015, n)
-    from duilian.lifting import label_units
-    from duilian.ragged import Ragged
-
-    labelled = label_units(corpus, corpus.layer(), task)
-    units = labelled.units
-    characters = Ragged(units.text[units.starts], units.sentences)
-    labels = Ragged(labelled.labels, units.sentences)
-    kept = [k for k, row in enumerate(labels) if len(row)]
-    sentences = [[chr(c) for c in characters[k].tolist()] for k in kept]
-    gold = [[labelled.names[c] for c in labels[k].tolist()] for k in kept]
-    return crfsuite.epochs(algorithm, sentences, gold, crfsuite.jiang2012, n)
-
-
 def train_crf(bench: Bench) -> list[Measurement]:
-    """Epochs of a CRF on words beside CRFsuite's l2sgd."""
-    corpus = bench.sentences(bench.sizes.train)
-    return beside(bench, "train-crf", "crf", "l2sgd", corpus, "pos", "li2015", Target("ratio", 3))
+    """Epochs of a CRF on words."""
+    return rates(bench, "train-crf", "crf", bench.sentences(bench.sizes.train), "pos", "li2015")
 
 
 def train_perceptron(bench: Bench) -> list[Measurement]:
-    """Epochs of the averaged perceptron on words beside CRFsuite's ap."""
-    corpus = bench.sentences(bench.sizes.train)
-    return beside(bench, "train-perceptron", "perceptron", "ap", corpus, "pos", "li2015", Target("ratio", 3))
+    """Epochs of the averaged perceptron on words."""
+    return rates(bench, "train-perceptron", "perceptron", bench.sentences(bench.sizes.train), "pos", "li2015")
+
+
+def train_seg(bench: Bench) -> list[Measurement]:
+    """Epochs of the averaged perceptron on characters with boundaries."""
+    return rates(bench, "train-seg", "perceptron", bench.sentences(bench.sizes.train), "seg", "jiang2012")
 
 
 def train_segpos(bench: Bench) -> list[Measurement]:
-    """Epochs of the averaged perceptron on characters with joint labels beside CRFsuite's ap."""
-    corpus = bench.sentences(bench.sizes.joint)
-    return beside(bench, "train-segpos", "perceptron", "ap", corpus, "segpos", "jiang2012", Target("ratio", 4))
+    """Epochs of the averaged perceptron on characters with joint labels."""
+    return rates(bench, "train-segpos", "perceptron", bench.sentences(bench.sizes.joint), "segpos", "jiang2012")
 
 
 def train_hmm(bench: Bench) -> list[Measurement]:

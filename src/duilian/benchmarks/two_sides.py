@@ -1,4 +1,7 @@
-"""Methods of two standards, on one thread, in CPU seconds: every second sentence of the corpus has coarser tags."""
+"""Passes of correspondence and multitask in memory, on one thread, in CPU seconds.
+
+Every second sentence of the corpus has coarser tags.
+"""
 
 from __future__ import annotations
 

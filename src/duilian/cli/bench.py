@@ -1,4 +1,4 @@
-"""duilian bench: how fast training and tagging are here, beside python-crfsuite in the same run.
+"""duilian bench: how fast training and tagging are here.
 
 Options and printing only; what is measured, and how, is in ``duilian.benchmarks`` (docs/benchmarks.md).
 """
@@ -38,9 +38,9 @@ def command(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Measure training and tagging, with python-crfsuite beside where it is installed.
+    """Measure training and tagging.
 
-    Machines drift: what counts is the ratio to the other program, whose runs alternate with ours.
+    Machines drift: for ratios to other programs, whose runs alternate with ours, see benchmarks/peers.py.
 
     \b
     Examples:
@@ -77,17 +77,15 @@ def bench(
 ) -> dict[str, Any]:
     """Run benchmarks; the machine and the figures."""
     from duilian import datasets
-    from duilian.benchmarks import crfsuite, machine
+    from duilian.benchmarks import machine
     from duilian.benchmarks.data import FULL, QUICK, Bench
     from duilian.benchmarks.table import chosen, run
 
     chosen(names)
     facts = machine.machine()
     whole = data or datasets.get("peoples-daily", report=remarks)
-    if not crfsuite.available():
-        remarks("python-crfsuite is not installed: nothing to compare with. Try pip install python-crfsuite.")
     if (facts["load"] or 0) > 0.5:
-        remarks(f"other programs are running (load {facts['load']}): trust ratios, not figures")
+        remarks(f"other programs are running (load {facts['load']}): figures will be low")
     measured: list[Measurement] = []
     with tempfile.TemporaryDirectory() as folder:
         if keep is not None:
@@ -101,45 +99,48 @@ def bench(
     return {
         "machine": facts,
         "quick": quick,
-        "peer": crfsuite.available(),
         "measurements": [one.record() for one in measured],
     }
 
 
 def describe(one: Measurement) -> str:
     """A figure as it comes in."""
-    text = f"{one.name}: {_number(one.best)} {one.unit}"
-    return text + (f", {one.ratio:.2f} times {one.peer}" if one.ratio is not None else "")
+    text = f"{one.name}: {number(one.best)} {one.unit}"
+    return text + (f", {one.ratio:.3g} times {one.peer}" if one.ratio is not None else "")
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """Four digits, or all before the point."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
 
 
-def print_figures(found: dict[str, Any]) -> None:
-    """One line for each figure, and the machine above them."""
-    facts = found["machine"]
+def print_machine(facts: dict[str, Any]) -> None:
+    """What it was measured on, in two lines."""
     versions = ", ".join(f"{name} {version or 'not installed'}" for name, version in facts["versions"].items())
     typer.echo(f"{facts['processor']}, {facts['cores']} cores, {facts['memory_gb']} GB, load {facts['load']}")
     typer.echo(f"{facts['system']}, python {facts['python']}, {versions}")
+
+
+def print_figures(found: dict[str, Any]) -> None:
+    """One line for each figure, and the machine above them."""
+    print_machine(found["machine"])
     rows = [
         (
             one["benchmark"],
             one["name"],
-            _number(one["best"]),
-            _number(one["median"]),
+            number(one["best"]),
+            number(one["median"]),
             one["unit"],
-            _number(one["peer_best"]),
-            _number(one["ratio"]),
-            "" if found["quick"] else "; ".join(_verdict(target) for target in one["targets"]),
+            "" if found["quick"] else "; ".join(verdict(target) for target in one["targets"]),
         )
         for one in found["measurements"]
     ]
-    print_table(rows, ("benchmark", "what", "best", "median", "unit", "peer", "ratio", "target"))
+    print_table(rows, ("benchmark", "what", "best", "median", "unit", "target"))
 
 
-def _verdict(target: dict[str, Any]) -> str:
-    verdict = {True: "reached", False: "MISSED", None: "not measured"}[target["reached"]]
-    return f"{target['target']}: {verdict}"
+def verdict(target: dict[str, Any]) -> str:
+    """A target, and whether it was reached."""
+    said = {True: "reached", False: "MISSED", None: "not measured"}[target["reached"]]
+    return f"{target['target']}: {said}"

@@ -16,9 +16,11 @@ from duilian.cli.arguments import Reading, SideFiles
 from duilian.cli.compare import compare
 from duilian.cli.convert import convert
 from duilian.cli.data import get_dataset
+from duilian.cli.demo_study import PAIRS, TITLES, history, write_study
 from duilian.cli.evaluate import evaluate
 from duilian.cli.terminal import Debug, Json, Quiet, Remarks, Threads, print_json, print_table
 from duilian.cli.train import train
+from duilian.errors import UsageError
 
 if TYPE_CHECKING:
     from duilian.corpus import Corpus
@@ -58,7 +60,7 @@ def command(
     The twin is rule-made: other tags and other word boundaries, decided by context, by rules that docs/twin.md tells.
     Trains one tagger on a little text of the twin alone, and a coupled one on that and on other sentences that have the
     annotation of the People's Daily; tags with both, converts, scores and compares. The gold of both standards is
-    taken from lines of the dev part; the test part is not touched.
+    taken from lines of the dev part; the test part is not touched. DIR/study has what was measured, and a report.
 
     \b
     Examples:
@@ -82,6 +84,18 @@ class Files:
     twin_test: Path
 
 
+@dataclass(frozen=True)
+class Trained:
+    """A model and how it came to be. wall: seconds from files to model; history: its epochs."""
+
+    method: str
+    model: Path
+    settings: dict[str, Any]
+    summary: dict[str, Any]
+    history: list[dict[str, Any]]
+    wall: float
+
+
 def demo(out: Path, remarks: Remarks, lines: int = LINES, threads: int = 1, shown: bool = True) -> dict[str, Any]:
     """Run every step and return what each found."""
     from duilian.datasets.twin import NAME
@@ -102,13 +116,14 @@ def demo(out: Path, remarks: Remarks, lines: int = LINES, threads: int = 1, show
     alone, coupled = out / f"{NAME}-crf.model", out / f"{NAME}-pku-coupled.model"
     sides = [SideFiles(NAME, None, (str(files.twin_train),)), SideFiles("pku", None, (str(files.pku_train),))]
     devs = [SideFiles(NAME, None, (str(files.twin_dev),))]
+    trained = {
+        "crf": _train("crf", sides[:1], devs, alone, reading, BASELINE, 1, say),
+        "coupled": _train("coupled", sides, devs, coupled, reading, COUPLED, threads, say),
+    }
     found: dict[str, Any] = {
         "rule_made": NOTICE.replace("\n", " "),
         "best_map": best,
-        "train": {
-            "crf": _train("crf", sides[:1], devs, alone, reading, BASELINE, 1, say),
-            "coupled": _train("coupled", sides, devs, coupled, reading, COUPLED, threads, say),
-        },
+        "train": {name: one.summary for name, one in trained.items()},
     }
     answers = {
         "as_is": files.pku_test, "map": mapped, "crf": out / f"{NAME}-by-crf.txt",
@@ -122,17 +137,33 @@ def demo(out: Path, remarks: Remarks, lines: int = LINES, threads: int = 1, show
     convert(str(coupled), str(files.pku_test), "pku", NAME, str(answers["converted"]), reading, threads=threads)
     found["scores"] = {name: evaluate(str(files.twin_test), str(file), reading) for name, file in answers.items()}
     found["compare"] = {}
-    for first, second in (("crf", "coupled"), ("map", "converted"), ("coupled", "converted")):
+    for first, second in PAIRS:
         say(f"$ duilian compare {files.twin_test} {answers[first]} {answers[second]}")
         pair = (str(answers[first]), str(answers[second]))
         found["compare"][f"{second} - {first}"] = compare(str(files.twin_test), *pair, reading)
     found["sentences"] = chosen_sentences(files.pku_test, answers["converted"], files.twin_test)
+    asked = f"duilian demo --lines {lines}"
+    folder = write_study(out / "study", files, answers, trained, threads, asked, NOTICE)
+    found["report"] = report(folder, remarks)
     found["seconds"] = time.perf_counter() - began
     if shown:
         print_scores(found)
         print_sentences(found["sentences"])
+    if found["report"] is not None:
+        say(f"\nThe same as a page, with curves, confusions, the learned mapping and more: {found['report']}")
     say(f"\nAll of it took {found['seconds']:.0f} s; the files are in {out}.")
     return found
+
+
+def report(folder: Path, remarks: Remarks) -> Path | None:
+    """The report of what was measured; None, and a remark, where the libraries that it needs are not installed."""
+    from duilian.report import write_report
+
+    try:
+        return write_report(folder)
+    except UsageError as error:
+        remarks(str(error))
+        return None
 
 
 def make_files(out: Path, paths: dict[str, Path], lines: int) -> Files:
@@ -177,16 +208,18 @@ def map_score(files: Files, answer: Path) -> float:
 def _train(
     method: str, sides: Sequence[SideFiles], devs: Sequence[SideFiles], model: Path, reading: Reading,
     settings: dict[str, Any], threads: int, say: Callable[[str], object],
-) -> dict[str, Any]:  # fmt: skip
+) -> Trained:  # fmt: skip
     given = " ".join(f"--side {side.name}={side.files[0]}" for side in sides)
     chosen = " ".join(f"--set {key}={value}" for key, value in settings.items())
     say(f"\n$ duilian train {method} --task segpos {given} --dev {devs[0].name}={devs[0].files[0]} {chosen} -o {model}")
+    began, epochs = time.perf_counter(), list[dict[str, Any]]()
     found = train(
-        method, sides, devs, model, reading, task="segpos", settings=settings, threads=threads, cache="none"
+        method, sides, devs, model, reading, task="segpos", settings=settings, threads=threads, cache="none",
+        told=lambda progress: epochs.append(history(progress)),
     )  # fmt: skip
     scores = ", ".join(f"{name} {score:.2f}" for name, score in found["dev"].items())
     say(f"{found['epochs']} epochs in {found['seconds']:.0f} s, dev {scores}")
-    return found
+    return Trained(method, model, settings, found, epochs, time.perf_counter() - began)
 
 
 def chosen_sentences(source: Path, converted: Path, gold: Path) -> list[dict[str, list[list[str]]]]:
@@ -211,16 +244,9 @@ def _tokens(corpus: Corpus) -> list[list[list[str]]]:
 
 def print_scores(found: dict[str, Any]) -> None:
     """The table: every way to the rule-made standard, and whether differences are more than chance."""
-    titles = {
-        "as_is": "PKU annotation left as it is",
-        "map": "PKU annotation through the best map, which saw the gold",
-        "crf": "plain text, tagger trained on the rule-made text alone",
-        "coupled": "plain text, coupled tagger trained on both standards",
-        "converted": "PKU annotation converted by the coupled tagger",
-    }
     typer.echo("\nAgainst the rule-made gold")
     rows = []
-    for name, title in titles.items():
+    for name, title in TITLES.items():
         scores = found["scores"][name]
         rows.append((title, scores["ws"]["f"], None if name == "as_is" else scores["joint"]["f"]))
     print_table(rows, ("", "F words", "F words with tags"))

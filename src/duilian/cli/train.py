@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +31,7 @@ from duilian.errors import DataError, UsageError
 if TYPE_CHECKING:
     from duilian.corpus import Corpus
     from duilian.methods import Side, Training
+    from duilian.training.loop import Progress
 
 CHECKPOINT_SECONDS = 60.0
 """How often the checkpoint is renewed, at the ends of epochs."""
@@ -140,8 +141,9 @@ def train(
     seed: int = 1,
     threads: int = 1,
     cache: str = "auto",
+    told: Callable[[Progress], None] = lambda progress: None,
 ) -> dict[str, Any]:
-    """Train, write the model, and say how it went."""
+    """Train, write the model, and say how it went; ``told`` hears of each epoch."""
     from duilian import methods
     from duilian.settings import resolve
     from duilian.stages import Context, Stages, cache_folder
@@ -167,7 +169,7 @@ def train(
     training.context = Context(reading.remarks, threads, Stages(folder))
     if resume:
         training.resume(checkpoint)
-    run(training, output, checkpoint, reading.remarks)
+    run(training, output, checkpoint, reading.remarks, told)
     training.tagger.save(output)
     checkpoint.unlink(missing_ok=True)
     return summary(training, output)
@@ -209,12 +211,16 @@ def read_named(file: str, name: str, reading: Reading) -> Corpus:
     return Corpus(corpus.text, corpus.offsets, (replace(corpus.layer(), name=name),))
 
 
-def run(training: Training, output: Path, checkpoint: Path, remarks: Remarks) -> None:
+def run(
+    training: Training, output: Path, checkpoint: Path, remarks: Remarks,
+    told: Callable[[Progress], None] = lambda progress: None,
+) -> None:  # fmt: skip
     """All epochs, with a bar or a line for each; Ctrl-C saves what there is."""
     saved = time.monotonic()
     with stop_between_epochs(remarks) as stop, bar(remarks, "training") as advance:
         try:
             for progress in training:
+                told(progress)
                 dev = "  ".join(f"{name} {score:.2f}" for name, score in progress.dev.items())
                 rate = progress.tokens / progress.seconds if progress.seconds else 0.0
                 text = f"{dev}  {rate:,.0f} tokens/s"

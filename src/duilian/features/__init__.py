@@ -84,14 +84,14 @@ class Featurizer:
             counts.append(np.diff(block_offsets))
         return Ragged(np.concatenate(rows), offsets_of(np.concatenate(counts)))
 
-    def under_each_guide(self, units: Units, n_labels: int) -> Iterator[tuple[int, int, Ragged]]:
-        """(begin, label, rows): of a run of units from ``begin`` on the features that look at the guide, were it label.
+    def under_each_guide(self, units: Units, n_labels: int, offset: int = 0) -> Iterator[tuple[int, int, Ragged]]:
+        """(begin, label, rows): of units from ``begin`` on the features that look at the guide, were it that label.
 
-        Each run of units comes n_labels times. Only for templates that look at the first guide, of the unit itself.
+        Each run of units comes n_labels times. Of the templates those that look at one guide, the first, at the offset.
         """
         from duilian.features.extract import extract
 
-        guided = parse([text for text in self.table.texts if guides_in(text)], self.unit)
+        guided = parse([text for text in self.table.texts if guides_in(text) == [(0, offset)]], self.unit)
         seeds = _seeds(guided.texts)
         begin = 0
         for text, starts, ends, sentences, atoms in self._blocks(units, None, 0):

@@ -100,6 +100,10 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "t-2 t-1 t0 t+1 t+2",
     ),
 }
+TEMPLATES["alphabetic"] = (
+    *("w0", "w-1", "w+1", "lower0", "lower-1", "lower+1", "lower-2", "lower+2", "lower-1 lower0", "lower0 lower+1"),
+    *("shape0", "shape-1 shape0", "prefix0", "suffix0", "lower-1 suffix0", "lower+1 suffix0", "shape0 suffix0"),
+)
 TEMPLATES["lexicon"] = (
     *TEMPLATES["jiang2012"],
     "begin0",
@@ -180,11 +184,22 @@ def parse(texts: Sequence[str], unit: str) -> TemplateTable:
     )
 
 
-def guided(texts: Sequence[str], n_guides: int = 1) -> tuple[str, ...]:
-    """jiang2012 Table 2: the templates, and for each guide: it alone, and each template joined with it."""
+NEAR = ("", "w0", "suffix0")
+"""What guides of neighbouring words are joined with, the empty text for alone."""
+
+
+def guided(texts: Sequence[str], n_guides: int = 1, unit: str = "character") -> tuple[str, ...]:
+    """jiang2012 Table 2: the templates, and for each guide: it alone, and each template joined with it.
+
+    A word's guide says less than a character's, which knows where its word begins and ends: of words, those of two
+    neighbours on each side are added.
+    """
     found = tuple(texts)
     for name in GUIDES[:n_guides]:
         found += (f"{name}0", *(f"{text} {name}0" for text in texts))
+        if unit == "word":
+            found += tuple(f"{text} {name}{at}".strip() for text in NEAR for at in ("-1", "+1"))
+            found += (f"w-1 {name}-1", f"w+1 {name}+1", f"{name}-2", f"{name}+2")
     return found
 
 
@@ -192,3 +207,11 @@ def guides_in(text: str) -> list[tuple[int, int]]:
     """(number of the guide, offset) of each guide that a template looks at."""
     matches = [_ATOM.match(part) for part in text.split()]
     return [(GUIDES.index(match[1]), int(match[2] or 0)) for match in matches if match and match[1] in GUIDES]
+
+
+def guide_offsets(texts: Sequence[str]) -> list[int] | None:
+    """The offsets at which templates look at the first guide, or None where one looks at another or at several."""
+    found = [guides_in(text) for text in texts]
+    if any(len(guides) > 1 or any(number for number, _ in guides) for guides in found):
+        return None
+    return sorted({offset for guides in found for _, offset in guides})

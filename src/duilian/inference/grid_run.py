@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from threadpoolctl import ThreadpoolController
 
 from duilian.inference import bundles
 from duilian.inference.blocks import run_blocks, sentence_blocks
+from duilian.inference.bundle_room import Weights
 from duilian.inference.grid_kernels import (
     fill32,
     fill64,
@@ -78,6 +80,11 @@ class GridWeights:
         reordered = any(np.any(order != np.arange(len(order))) for order in self.orders)
         self.order = self._order() if reordered else np.zeros(0, dtype=np.int64)
 
+    @cached_property
+    def flat(self) -> Weights:
+        """The same for lattices."""
+        return bundles.weights_of(self.transitions, self.joint, self.dtype)
+
     def _order(self) -> NDArray[np.int64]:
         """Where the bundle (a, r) of the tables stands among all bundles: order[a] * R + order[A + r]."""
         rest = np.zeros(1, dtype=np.int64)
@@ -111,6 +118,31 @@ def scores_of(space: Lattice, nodes: Sequence[Floats], node_joint: Floats | None
 def blas() -> ThreadpoolController:
     """The BLAS libraries of this process; looking for them takes milliseconds, so once."""
     return ThreadpoolController()
+
+
+class _Single:
+    """BLAS on one thread for as long as anybody is inside: its setting is one for all threads of the process, so that
+    the first who comes changes it, and only the last who leaves puts it back."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside = Lock(), 0
+        self.limit: Any = None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.inside == 0:
+                self.limit = blas().limit(limits=1, user_api="blas")
+                self.limit.__enter__()
+            self.inside += 1
+
+    def __exit__(self, *problem: Any) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.limit.__exit__(*problem)
+
+
+single = _Single()
 
 
 class Run:
@@ -178,7 +210,7 @@ class Run:
         def one(first: int, last: int) -> tuple[NDArray[np.int64], list[Any]]:
             return self._block(weight, sentences[first:last], threads if together else 1)
 
-        with blas().limit(limits=1, user_api="blas"):
+        with single:
             parts = run_blocks(one, sentence_blocks(work, n_blocks), 1 if together else threads)
         lost = []
         for lost_here, tables in parts:
@@ -206,8 +238,7 @@ class Run:
         if space.space.sizes.tolist() != self.weights.sizes or space.n_tokens != self.n_tokens:
             raise ValueError("the allowed lattice must be over the same units and sides as the nodes")
         node = scores_of(space, self.nodes, self.node_joint)
-        joint = self.weights.joint
-        found = bundles.sums(space, node, self.weights.transitions, joint, counts=self.want_counts, threads=threads)
+        found = bundles.sums(space, node, self.weights.flat, counts=self.want_counts, threads=threads)
         self.log_z = found.log_z.copy()
         self._give(weight, space, found)
         return found.log_z > -np.inf

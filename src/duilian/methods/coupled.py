@@ -364,6 +364,11 @@ class Preparation:
         }
         if self.mapping is not None:
             about["bundles"] = len(self.mapping)
+        units, seconds = learner.forecast()
+        self.context.report(
+            f"an epoch visits {units:,} units in about {seconds:.0f} s; {settings['epochs']} epochs at the most: about "
+            f"{seconds * settings['epochs'] / 60:.0f} min, dev not counted"
+        )
         devs = [Dev(side, s, self, model) for s, side in enumerate(self.sides) if side.dev is not None]
 
         def score(now: Coupled) -> dict[str, float]:

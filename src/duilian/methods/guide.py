@@ -141,12 +141,11 @@ def read_chain(fields: Header, name: str, tensors: dict[str, NDArray[Any]], pref
     return Chain.from_tensors(Header(fields.path, require_field(fields, name, dict)), tensors, prefix)
 
 
-def start(method: str, templates: str) -> Callable[[list[Side], str, dict[str, Any], int], Training]:
-    """The training runs of a cascade. templates: its default for characters."""
+def start(method: str) -> Callable[[list[Side], str, dict[str, Any], int], Training]:
+    """The training runs of a cascade."""
 
     def begin(sides: list[Side], task: str, settings: dict[str, Any], seed: int) -> Training:
-        default = {} if task == "pos" else {"templates": templates}
-        learner, chosen = learner_of(LEARNERS, settings, task, OWN, **default)
+        learner, chosen = learner_of(LEARNERS, settings, task, OWN)
         kept = [without_doubtful(side, chosen) for side in sides]
         about: dict[str, Any] = {"learner": learner.name, "settings": chosen, "seed": seed}
         sources: list[Chain] = []
@@ -180,8 +179,8 @@ def start(method: str, templates: str) -> Callable[[list[Side], str, dict[str, A
     return begin
 
 
-def cascade(name: str, about: str, learner: str, templates: str) -> Method:
-    """A cascade as a row of METHODS: what differs are the defaults."""
+def cascade(name: str, about: str, learner: str) -> Method:
+    """A cascade as a row of METHODS: what differs is the learner that is the default."""
     return Method(
         name,
         about,
@@ -190,11 +189,11 @@ def cascade(name: str, about: str, learner: str, templates: str) -> Method:
         "the first side",
         "others -> first",
         settings_for(LEARNERS, learner, "what all chains are trained by", OWN),
-        start(name, templates),
+        start(name),
         GuidedTagger.load,
     )
 
 
 METHOD = cascade(
-    "guide", "taggers of other standards label, their labels are features (li2015, Jiang et al. 2009)", "crf", "auto"
+    "guide", "taggers of other standards label, their labels are features (li2015, Jiang et al. 2009)", "crf"
 )

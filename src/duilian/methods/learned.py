@@ -28,15 +28,15 @@ def settings_for(
 
 
 def learner_of(
-    learners: Sequence[Method], settings: Mapping[str, Any], task: str, own: Sequence[Setting] = (), **defaults: Any
+    learners: Sequence[Method], settings: Mapping[str, Any], task: str, own: Sequence[Setting] = ()
 ) -> tuple[Method, dict[str, Any]]:
     """The learner that settings name, and what they hand to it.
 
-    own: settings that the method keeps for itself;  defaults: of the method, where they differ from the learner's
+    own: settings that the method keeps for itself
     """
     kept = {"learner", *(setting.name for setting in own)}
     learner = next(method for method in learners if method.name == settings["learner"])
     if task not in learner.tasks:
         raise SettingError(f"learner={learner.name} does {', '.join(learner.tasks)}, not {task}.")
     given = {name: value for name, value in settings.items() if name not in kept and value is not None}
-    return learner, resolve(learner.settings, defaults | given, f"learner {learner.name}")
+    return learner, resolve(learner.settings, given, f"learner {learner.name}")

@@ -77,7 +77,8 @@ def template_lines(name: str, task: str, n_guides: int = 0) -> tuple[str, ...]:
     if name == "auto":
         name = "li2015" if task == "pos" else "lexicon"
     lines = TEMPLATES[name] if name in TEMPLATES else tuple(line.strip() for line in name.split(";"))
-    return lines if not n_guides or any(map(guides_in, lines)) else guided(lines, n_guides)
+    unit = "word" if task == "pos" else "character"
+    return lines if not n_guides or any(map(guides_in, lines)) else guided(lines, n_guides, unit)
 
 
 def make_featurizer(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from duilian.corpus import UNKNOWN, Corpus, Layer
 from duilian.errors import SettingError
-from duilian.features.templates import guides_in
+from duilian.features.templates import guide_offsets
 from duilian.lifting import Labelled, Units, blocks, label_units, layer_from, word_units
 from duilian.methods import single
 from duilian.methods.base import Method, Side, Training, stamp_of
@@ -56,8 +56,8 @@ def start(sides: list[Side], task: str, settings: dict[str, Any], seed: int) -> 
     learner, chosen = learner_of(LEARNERS, settings, task, OWN)
     ratios = _ratios(settings, sides[0].dev is not None)
     lines = template_lines(chosen["templates"], task, 1)
-    if any(guide != (0, 0) for line in lines for guide in guides_in(line)):
-        raise SettingError("templates: what transforms back looks at the guide of its own unit alone, as in `c-1 g0`.")
+    if guide_offsets(lines) is None:
+        raise SettingError("templates: what transforms back looks at one guide at a time, as in `c-1 g0` or `g-1`.")
     own = {name: settings[name] for name in ("rounds", "round_patience", "reestimation", "filtration")}
     about: dict[str, Any] = {"learner": learner.name, "settings": {**chosen, **own}, "seed": seed}
     made: list[Rounds] = []

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duilian.corpus import UNKNOWN, Corpus, Layer
-from duilian.features.templates import guides_in
+from duilian.features.templates import guide_offsets
 from duilian.lifting import label_units
 from duilian.methods.chain_tagger import Asked, ChainTagger
 from duilian.methods.guide import read_chain
@@ -63,9 +63,8 @@ class Transformation:
         if len({chain.task for chain in chains}) > 1:
             reject(fields, f"its chains are for {', '.join(chain.task for chain in chains)}")
         for chain in chains:
-            for text in chain.featurizer.table.texts:
-                if any(guide != (0, 0) for guide in guides_in(text)):
-                    reject(fields, f"its template {text!r} looks at another guide than that of its own unit")
+            if guide_offsets(chain.featurizer.table.texts) is None:
+                reject(fields, "one of its templates looks at more than one guide")
         heats = require_field(fields, "temperatures", list)
         if len(heats) != 2 or not all(isinstance(heat, float) and 0 < heat < np.inf for heat in heats):
             reject(fields, f"its temperatures are {heats!r}")

@@ -2,8 +2,8 @@
 
     S+(y) = (1 - lambda) S(y | forward, x) + lambda S(x | backward, y)
 
-x the labels that are given, y those that are sought. A feature of the backward chain looks at the guide of its own
-unit alone, so given x the second term is a sum over units of a number for (x_t, y_t); its transitions are between
+x the labels that are given, y those that are sought. A feature of the backward chain looks at one guide, of its own
+unit or of one near it; so given x the second term is a sum over units of a number for y_t. Its transitions are between
 labels of x and the same for all y. What is left is a chain over y. Twin: ``tests/naive/predict_self.py``.
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duilian.errors import DuilianError
+from duilian.features.templates import guide_offsets
 from duilian.inference.chain import viterbi
 from duilian.kernels import kernel
 from duilian.lifting import Units
@@ -36,20 +37,21 @@ class BothWays(NamedTuple):
 
 
 @kernel
-def add_given(sparse: Any, features: Any, begin: Any, given: Any, y: Any, back: Any) -> None:
-    """back[u, y] = sum of the weights of the given label in the unit's rows; 0 where none is given.
+def add_given(sparse: Any, features: Any, begin: Any, given: Any, places: Any, y: Any, back: Any) -> None:
+    """back[places[u], y] += the weights of the given label of unit u in its rows; nothing where none is given.
 
-    sparse: Sparse; features: Features of units begin.. ; given (U,) int32; back (U, L) float32 out
+    sparse: Sparse; features: Features of units begin.. ; given (U,) int32; places (U,) int64 whose guide a unit looks
+    at, -1 beyond its sentence; back (U, L) float32 in and out
     """
     for u in range(len(features.offsets) - 1):
-        total = np.float32(0)
-        x = given[begin + u]
-        if x >= 0:
+        x, v = given[begin + u], places[begin + u]
+        if x >= 0 and v >= 0:
+            total = np.float32(0)
             for k in range(features.offsets[u], features.offsets[u + 1]):
                 e = entry(sparse, features.data[k], x)
                 if e >= 0:
                     total += sparse.weights[e]
-        back[begin + u, y] = total
+            back[v, y] += total
 
 
 @kernel
@@ -73,14 +75,20 @@ def paths_of(node: Any, trans: Any, start: Any, end: Any, runs: Any, sentences: 
 
 
 def back_scores(backward: Chain, units: Units, given: NDArray[np.int32], n_labels: int) -> NDArray[np.float32]:
-    """(U, n_labels) the scores of the given labels under each label that the backward chain's guide may be.
+    """(U, n_labels) how much the backward chain wants the given labels for each label that a unit's guide may be.
 
-    Features that do not look at the guide are the same for all and left out.
+    Features that do not look at a guide, or beyond the sentence, are the same for all and left out.
     """
     back = np.zeros((len(units), n_labels), np.float32)
-    sparse = backward.rows.sparse()
-    for begin, label, rows in backward.featurizer.under_each_guide(units, n_labels):
-        add_given(sparse, Features(rows.data, rows.offsets), begin, given, label, back)
+    sparse, featurizer = backward.rows.sparse(), backward.featurizer
+    number = np.repeat(np.arange(len(units.sentences) - 1), np.diff(units.sentences))
+    for offset in guide_offsets(featurizer.table.texts) or ():
+        places = np.arange(len(units)) + offset
+        inside = (places >= 0) & (places < len(units))
+        inside[inside] = number[places[inside]] == number[inside]
+        places = np.where(inside, places, -1)
+        for begin, label, rows in featurizer.under_each_guide(units, n_labels, offset):
+            add_given(sparse, Features(rows.data, rows.offsets), begin, given, places, label, back)
     return back
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from duilian.inference.bundle_room import Weights
 from duilian.inference.chain import constrain
 from duilian.inference.grid_kernels import give_side, take_side
 from duilian.inference.grid_run import GridWeights
-from duilian.inference.lattice import Lattice, Pairs, mapped, room_for_token
+from duilian.inference.lattice import Lattice, mapped, room_for_token
 from duilian.inference.pruning import given_mask
 from duilian.models.candidates import Candidates, Given, allowed_bundles, mapped_lattice, survivors
 from duilian.models.coupled import Coupled
@@ -115,6 +115,8 @@ class LatticeSpace:
     online: tuple[tuple[int, float], ...] = ()
     paths: bool = False
     threads: int = 1
+    blocks: ClassVar[int] = 4
+    """Into so many blocks of sentences a batch of training is cut."""
 
     @cached_property
     def _rows(self) -> NDArray[np.int32]:
@@ -157,9 +159,10 @@ class LatticeSpace:
             )  # fmt: skip
         return Candidates.of(lists, [node.shape[1] for node in nodes])
 
-    def _transitions(self, model: Coupled, numbers: Numbers, scale: float) -> tuple[Weights, Pairs | None]:
+    def tables(self, model: Coupled, numbers: Numbers, scale: float) -> Weights:
+        """Transitions as kernels want them, for many calls with the same numbers."""
         joint = numbers["pairs.weights"] * F32(scale) if len(model.pair_keys) else None
-        return bundles.weights_of(_tables(model, numbers, scale), joint, F32), model.pairs
+        return bundles.weights_of(_tables(model, numbers, scale), joint, F32)
 
     def _allowed(self, space: Lattice, batch: Batch) -> Lattice:
         if batch.candidates is not None and space.is_product:
@@ -185,11 +188,14 @@ class LatticeSpace:
             score_candidates(sparse, features, space.space, 0, space.n_tokens, F32(scale), rows, where, node, hits)
         return space, node, nodes, hits
 
-    def gradient(self, model: Coupled, numbers: Numbers, scale: float, batch: Batch) -> Gradient:
-        """What a step of training needs."""
+    def gradient(
+        self, model: Coupled, numbers: Numbers, scale: float, batch: Batch, tables: Weights | None = None
+    ) -> Gradient:
+        """What a step of training needs; tables: of the same numbers, where they are at hand."""
         space, node, nodes, hits = self._scored(model, numbers, scale, batch, True)
-        weights, pairs = self._transitions(model, numbers, scale)
-        found = bundles.gradient(space, self._allowed(space, batch), node, weights, None, pairs, threads=self.threads)
+        weights = self.tables(model, numbers, scale) if tables is None else tables
+        allowed = self._allowed(space, batch)
+        found = bundles.gradient(space, allowed, node, weights, None, model.pairs, threads=self.threads)
         rows, none = room_for_token(space.space), np.zeros(0, np.int64)
         for s, out in enumerate(nodes):
             out[:] = 0
@@ -200,15 +206,15 @@ class LatticeSpace:
         """(T, S) labels of the best bundles; -1 where no path is possible."""
         numbers = model.numbers()
         space, node, _, _ = self._scored(model, numbers, 1.0, batch, False)
-        weights, pairs = self._transitions(model, numbers, 1.0)
-        return bundles.viterbi(space, node, weights, None, pairs, threads=self.threads).labels
+        weights = self.tables(model, numbers, 1.0)
+        return bundles.viterbi(space, node, weights, None, model.pairs, threads=self.threads).labels
 
     def marginals(self, model: Coupled, batch: Batch) -> Marginals:
         """The probability of every label of every side."""
         numbers = model.numbers()
         space, node, nodes, _ = self._scored(model, numbers, 1.0, batch, False)
-        weights, pairs = self._transitions(model, numbers, 1.0)
-        found = bundles.sums(space, node, weights, None, pairs, counts=False, threads=self.threads)
+        weights = self.tables(model, numbers, 1.0)
+        found = bundles.sums(space, node, weights, None, model.pairs, counts=False, threads=self.threads)
         rows, none = room_for_token(space.space), np.zeros(0, np.int64)
         for s, out in enumerate(nodes):
             out[:] = 0
@@ -246,8 +252,11 @@ class GridSpace:
     """Every bundle at every unit. threads: blocks of sentences run in parallel."""
 
     threads: int = 1
+    blocks: ClassVar[int] = 2
+    """As in ``LatticeSpace``: fewer, since sentences that go side by side make one product."""
 
-    def _weights(self, model: Coupled, numbers: Numbers, scale: float) -> GridWeights:
+    def tables(self, model: Coupled, numbers: Numbers, scale: float) -> GridWeights:
+        """Transitions as products want them, for many calls with the same numbers."""
         joint = None
         if len(model.pair_keys):
             n = model.n_codes
@@ -264,12 +273,14 @@ class GridSpace:
         score_all(model.joint.sparse(numbers["joint.weights"]), batch.features[-1], 0, batch.n_units, F32(scale), joint)
         return nodes, joint
 
-    def gradient(self, model: Coupled, numbers: Numbers, scale: float, batch: Batch) -> Gradient:
-        """What a step of training needs."""
+    def gradient(
+        self, model: Coupled, numbers: Numbers, scale: float, batch: Batch, tables: GridWeights | None = None
+    ) -> Gradient:
+        """What a step of training needs; tables: of the same numbers, where they are at hand."""
         nodes, joint = self._nodes(model, numbers, scale, batch)
         masks = [None if _free(one) else _mask(one, n) for one, n in zip(batch.given, model.sizes, strict=True)]
         allowed = grid.lattice(batch.sentences, model.sizes, masks)
-        weights = self._weights(model, numbers, scale)
+        weights = self.tables(model, numbers, scale) if tables is None else tables
         found = grid.gradient(batch.sentences, nodes, weights, allowed, joint, threads=self.threads)
         pairs = np.zeros(0)
         if found.joint_counts is not None:
@@ -280,14 +291,14 @@ class GridSpace:
         """(T, S) labels of the best bundles; -1 where no path is possible."""
         nodes, joint = self._nodes(model, model.numbers(), 1.0, batch)
         self._constrain(nodes, batch)
-        weights = self._weights(model, model.numbers(), 1.0)
+        weights = self.tables(model, model.numbers(), 1.0)
         return grid.viterbi(batch.sentences, nodes, weights, joint, threads=self.threads)[0]
 
     def marginals(self, model: Coupled, batch: Batch) -> Marginals:
         """The probability of every label of every side."""
         nodes, joint = self._nodes(model, model.numbers(), 1.0, batch)
         self._constrain(nodes, batch)
-        weights = self._weights(model, model.numbers(), 1.0)
+        weights = self.tables(model, model.numbers(), 1.0)
         found = grid.sums(batch.sentences, nodes, weights, joint, counts=False, threads=self.threads)
         return Marginals(found.marginals, found.log_z)
 

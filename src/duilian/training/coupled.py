@@ -9,6 +9,7 @@ depend on the number of threads; what they find is added up in order.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -34,8 +35,9 @@ from duilian.training.sgd import Steps, blend
 F32 = np.float32
 SMALL, MOST, LEAST, FALL = 100_000, 0.95, 0.3, 0.7
 """Separate features left out of a corpus of SMALL units or fewer, at least, and how much less for ten times as many."""
-BLOCKS = 4
-"""Into so many blocks of sentences a batch is cut."""
+Found = tuple[Batch, Gradient]
+FORECAST = 2
+"""So many batches are timed for a forecast."""
 JOINT_PARTS = 2
 """Into so many parts the rows of joint features are shared out where they change."""
 
@@ -134,13 +136,14 @@ class CoupledLearner:
         for begin in range(first, last, self.settings["batch"]):
             end = min(begin + self.settings["batch"], last)
             scale = float(steps.scale[0])
+            tables = self.space.tables(self.model, numbers, scale)
 
-            def work(a: int, b: int, begin: int = begin, scale: float = scale) -> tuple[Batch, Gradient]:
+            def work(a: int, b: int, begin: int = begin, scale: float = scale, tables: Any = tables) -> Found:
                 batch = walk.part(begin + a, begin + b)
-                return batch, self.space.gradient(self.model, numbers, scale, batch)
+                return batch, self.space.gradient(self.model, numbers, scale, batch, tables)
 
             offsets = walk.batch.sentences[begin : end + 1]
-            found = run_blocks(work, sentence_blocks(offsets, BLOCKS), self.threads)
+            found = run_blocks(work, sentence_blocks(offsets, self.space.blocks), self.threads)
             for _, one in found:
                 good = one.log_likelihood[np.isfinite(one.log_likelihood)]
                 total += float(good.sum())
@@ -149,7 +152,7 @@ class CoupledLearner:
                 self._step(found, eta, numbers, steps)
         return total
 
-    def _step(self, found: list[tuple[Batch, Gradient]], eta: float, numbers: Any, steps: Steps) -> None:
+    def _step(self, found: list[Found], eta: float, numbers: Any, steps: Steps) -> None:
         """One step against the gradients of the blocks of a batch."""
         rate = eta / (1 + eta * self.decay * steps.taken[0])
         steps.taken[0] += 1
@@ -198,6 +201,22 @@ class CoupledLearner:
         self._walk(self._lay_out(order, 0), 0, len(order), 1e-6, numbers, _no_steps())
         for mean, part in zip(self.means.values(), self.now.values(), strict=True):
             blend(mean.reshape(-1)[:0], part.reshape(-1)[:0], 1.0, 0.0)
+
+    def forecast(self) -> tuple[int, float]:
+        """Units of an epoch, and about how many seconds it will take, from a few batches that change nothing."""
+        order = drawn(self.parts.homes, self.sample, self.seed, 1)
+        some = order[: FORECAST * self.settings["batch"]]
+        if not len(some):
+            return 0, 0.0
+        walk = self._lay_out(some, 0)
+        numbers = {name: array.copy() for name, array in self.now.items()}
+        seconds = 0.0
+        for _ in range(2):  # the first time kernels are compiled
+            began = time.perf_counter()
+            self._walk(walk, 0, len(some), 1e-6, numbers, _no_steps())
+            seconds = time.perf_counter() - began
+        units = int(np.diff(self.parts.sentences)[order].sum())
+        return units, seconds * units / max(1, walk.batch.n_units)
 
     def calibrate(self) -> float:
         """The rate that serves a sample best after one walk: 0.1, doubled or halved while that helps (CRFsuite)."""

@@ -1,10 +1,10 @@
-"""The peer: python-crfsuite. Its features as strings, its training paused between epochs, and a small command line.
+"""A peer: python-crfsuite. Its features as strings, its training paused between epochs, and a small command line.
 
-    python -m duilian.benchmarks.crfsuite train ALGORITHM FILE MODEL ITERATIONS     word/tag file -> model
-    python -m duilian.benchmarks.crfsuite tag MODEL FILE OUT                        segmented file -> word/tag file
+    python benchmarks/peer_crfsuite.py train ALGORITHM TASK FILE MODEL ITERATIONS     word/tag file -> model
+    python benchmarks/peer_crfsuite.py tag TASK MODEL FILE OUT                        text file -> annotated file
 
 This is how a careful user of python-crfsuite would write it: plain Python, strings built with the fewest steps.
-The templates are those of ``features.templates``; a test holds them against our hashes.
+The templates are those of ``duilian.features.templates``; a test holds them against our hashes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -22,13 +23,6 @@ EDGE = "\n"
 """Stands beside the ends of a sentence; no word has it."""
 
 Strings = Callable[[Sequence[str]], list[list[str]]]
-
-
-def available() -> bool:
-    """Whether python-crfsuite is installed."""
-    from importlib.util import find_spec
-
-    return find_spec("pycrfsuite") is not None
 
 
 def li2015(words: Sequence[str]) -> list[list[str]]:
@@ -65,13 +59,18 @@ def li2015(words: Sequence[str]) -> list[list[str]]:
     return found
 
 
-def jiang2012(characters: Sequence[str]) -> list[list[str]]:
-    """Features of every character of a sentence: Table 1 of jiang2012."""
+@cache
+def kind_of(character: str) -> str:
+    """1 of numbers, 2 of dates, 3 of letters, p of punctuation, else 0; once for each character of the text."""
     from duilian.features.characters import DATE, DIGIT, LETTER, PUNCTUATION, character_class
 
-    kinds = [character_class(character) for character in characters]
-    names = {DIGIT: "1", DATE: "2", LETTER: "3"}
-    types = ["<", "<", *(names.get(kind, "0") for kind in kinds), ">", ">"]
+    return {DIGIT: "1", DATE: "2", LETTER: "3", PUNCTUATION: "p"}.get(character_class(character), "0")
+
+
+def jiang2012(characters: Sequence[str]) -> list[list[str]]:
+    """Features of every character of a sentence: Table 1 of jiang2012."""
+    kinds = [kind_of(character) for character in characters]
+    types = ["<", "<", *(kind if kind in "123" else "0" for kind in kinds), ">", ">"]
     padded = ["\n", "\n", *characters, "\r", "\r"]
     found = []
     for i, kind in enumerate(kinds):
@@ -88,7 +87,7 @@ def jiang2012(characters: Sequence[str]) -> list[list[str]]:
                 "c0c+1=" + c + d,
                 "c+1c+2=" + d + e,
                 "c-1c+1=" + b + d,
-                "pu0=1" if kind == PUNCTUATION else "pu0=0",
+                "pu0=1" if kind == "p" else "pu0=0",
                 "t=" + "".join(types[i : i + 5]),
             ]
         )
@@ -148,39 +147,86 @@ def epochs(
             thread.join()
 
 
-def train_file(algorithm: str, path: str, model: str, iterations: int) -> None:
-    """A word/tag file to a model file, with the li2015 features."""
+def units(task: str, pairs: Iterable[tuple[str, str]]) -> tuple[Sequence[str], list[str]]:
+    """What is labelled in a sentence of words with tags, and its labels: tags, S B M E, or S@NN B@NN M@NN E@NN."""
+    words, tags = zip(*pairs, strict=True)
+    if task == "pos":
+        return words, list(tags)
+    labels: list[str] = []
+    for word, tag in zip(words, tags, strict=True):
+        behind = "@" + tag if task == "segpos" else ""
+        size = len(word)
+        if size == 1:
+            labels.append("S" + behind)
+        else:
+            labels.append("B" + behind)
+            labels.extend(["M" + behind] * (size - 2))
+            labels.append("E" + behind)
+    return "".join(words), labels
+
+
+def sentences(task: str, path: str) -> Iterator[tuple[Sequence[str], list[str]]]:
+    """``units`` of each line of a word/tag file."""
+    with Path(path).open(encoding="utf-8") as stream:
+        for line in stream:
+            pairs = [(word, tag) for word, _, tag in (token.rpartition("/") for token in line.split())]
+            if pairs:
+                yield units(task, pairs)
+
+
+def answer(task: str, given: Sequence[str], labels: Sequence[str]) -> str:
+    """A line of output: words with tags, or words. Where labels contradict each other, B and S begin a word."""
+    if task == "pos":
+        return "  ".join([f"{word}/{tag}" for word, tag in zip(given, labels, strict=True)])
+    words: list[str] = []
+    tags: list[str] = []
+    for character, label in zip(given, labels, strict=True):
+        if label[0] in "BS" or not words:
+            words.append(character)
+            tags.append(label[2:])
+        else:
+            words[-1] += character
+    if task == "segpos":
+        words = [f"{word}/{tag}" for word, tag in zip(words, tags, strict=True)]
+    return "  ".join(words)
+
+
+STRINGS: dict[str, Strings] = {"pos": li2015, "seg": jiang2012, "segpos": jiang2012}
+
+
+def train_file(algorithm: str, task: str, path: str, model: str, iterations: int) -> None:
+    """A word/tag file to a model file."""
     import pycrfsuite
 
     trainer = pycrfsuite.Trainer(algorithm, verbose=False)
     trainer.set_params({"max_iterations": iterations})
-    with Path(path).open(encoding="utf-8") as stream:
-        for line in stream:
-            pairs = [token.rpartition("/") for token in line.split()]
-            if pairs:
-                trainer.append(li2015([pair[0] for pair in pairs]), [pair[2] for pair in pairs])
+    strings = STRINGS[task]
+    for given, labels in sentences(task, path):
+        trainer.append(strings(given), labels)
     trainer.train(model)
 
 
-def tag_file(model: str, path: str, output: str) -> None:
-    """A segmented file to a word/tag file."""
+def tag_file(task: str, model: str, path: str, output: str) -> None:
+    """A segmented file to a word/tag file; or a raw one to words, with tags or without."""
     import pycrfsuite
 
     tagger = pycrfsuite.Tagger()
     tagger.open(model)
+    strings = STRINGS[task]
     with Path(path).open(encoding="utf-8") as stream, Path(output).open("w", encoding="utf-8") as out:
         for line in stream:
-            words = line.split()
-            tags = tagger.tag(li2015(words))
-            out.write("  ".join([f"{word}/{tag}" for word, tag in zip(words, tags, strict=True)]) + "\n")
+            given = line.split() if task == "pos" else line.rstrip("\n")
+            out.write(answer(task, given, tagger.tag(strings(given))) + "\n")
 
 
 def main(arguments: Sequence[Any]) -> None:
     """The command line."""
     if arguments[0] == "train":
-        train_file(arguments[1], arguments[2], arguments[3], int(arguments[4]))
+        algorithm, task, path, model, iterations = arguments[1:]
+        train_file(algorithm, task, path, model, int(iterations))
     else:
-        tag_file(arguments[1], arguments[2], arguments[3])
+        task, model, path, output = arguments[1:]
+        tag_file(task, model, path, output)
 
 
 if __name__ == "__main__":
