@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -263,11 +262,13 @@ def test_an_interruption_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None
         return process
 
     monkeypatch.setattr(engine.subprocess, "Popen", popen)
-    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        child([sys.executable, "-c", "import time; time.sleep(60)"], lambda text: None)
-    timer.join()
+    code = "import sys, time; sys.stderr.write('here\\n'); sys.stderr.flush(); time.sleep(600)"
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell has it ignored
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            child([sys.executable, "-c", code], lambda text: os.kill(os.getpid(), signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not alive(started[0])
 
 

@@ -255,8 +255,8 @@ def child(command: Sequence[str], live: Callable[[str], None]) -> tuple[int, dic
     lines: deque[str] = deque(maxlen=50)
     assert process.stderr is not None
     reader = threading.Thread(target=_follow, args=(process.stderr, lines, live), daemon=True)
-    reader.start()
     try:
+        reader.start()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     except BaseException:
@@ -264,7 +264,8 @@ def child(command: Sequence[str], live: Callable[[str], None]) -> tuple[int, dic
         process.wait()
         raise
     finally:
-        reader.join()
+        if reader.ident is not None:
+            reader.join()
         for stream in (process.stdin, process.stderr):
             if stream is not None:
                 stream.close()
