@@ -244,6 +244,7 @@ def gold_of(job: Job, side: str) -> Any:
 def child(command: Sequence[str], live: Callable[[str], None]) -> tuple[int, dict[str, Any], str]:
     """Run a process to its end: exit status (negative: signal), peak_bytes and cpu_seconds, the last line it said.
 
+    peak_bytes is never less than this process had when it started the other: a cell that ends well tells its own.
     It reads from a pipe that we hold: when we are gone, it ends, too. An interruption ends it at once.
     """
     home = str(Path(duilian.__file__).parents[1])
