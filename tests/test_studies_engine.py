@@ -244,7 +244,7 @@ def test_a_child_tells_its_end_memory_and_last_word() -> None:
     code = "import sys; x = bytearray(300_000_000); sys.stderr.write('one\\ntwo\\n'); sys.exit(3)"
     status, used, last = child([sys.executable, "-c", code], heard.append)
     assert (status, last, heard) == (3, "two", ["one", "two"])
-    assert 300_000_000 <= used["peak_bytes"]
+    assert used["peak_bytes"] >= 300_000_000
     assert 0 < used["cpu_seconds"] < 60
     status, _, _ = child(
         [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"], heard.append
