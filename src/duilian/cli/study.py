@@ -162,6 +162,8 @@ def report_command(
     Examples:
       duilian study report results
     """
+    from duilian.report import write_report
+
     path = write_report(folder)
     if as_json:
         return print_json({"report": path})
@@ -225,24 +227,10 @@ def short(option: str) -> str:
     return f"ctb:{Path(option[4:]).name}" if option.startswith("ctb:") else option
 
 
-def write_report(folder: Path) -> Path:
-    """report.html of a study, or an error that says what is missing."""
-    from duilian.studies.results import load
-
-    load(folder)
-    try:
-        from duilian.report import write_report as write  # type: ignore[import-not-found,unused-ignore]
-    except ImportError as error:
-        raise UsageError(
-            f"the report needs what is not installed ({error.name}): pip install 'duilian[report]'. "
-            "The tables are printed without it, and all results are in the folder."
-        ) from None
-    path: Path = write(folder)
-    return path
-
-
 def report_beside(folder: Path, remarks: Remarks) -> None:
     """The report after a study: its absence is told and is no failure."""
+    from duilian.report import write_report
+
     try:
         remarks(f"report: {write_report(folder)}")
     except UsageError as error:
