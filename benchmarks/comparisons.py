@@ -147,14 +147,18 @@ STEPS = ("epochs", "trainings", "tagging")
 
 
 def compare(
-    arena: Arena, steps: Sequence[str], threads: int, say: Callable[[str], None]
+    arena: Arena, steps: Sequence[str], threads: int, say: Callable[[str], None], beside: Sequence[str] = ()
 ) -> tuple[Figures, Iterator[Measurement]]:
-    """Rows, which fill as the measurements come."""
-    comparison = Comparison(arena, say, [one for ours, peers in CONTESTS for one in (*ours, *peers)])
+    """Rows, which fill as the measurements come. beside: names of the peers that take part, () for all."""
+    groups = [
+        (*ours, *(peer for peer in peers if not beside or peer.name in beside))
+        for ours, peers in CONTESTS
+        if not beside or any(peer.name in beside for peer in peers)
+    ]
+    comparison = Comparison(arena, say, [one for group in groups for one in group])
 
     def walk() -> Iterator[Measurement]:
-        for ours, peers in CONTESTS:
-            group = (*ours, *peers)
+        for group in groups:
             if "epochs" in steps:
                 yield from comparison.epochs(group)
             if "trainings" in steps:

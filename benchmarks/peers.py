@@ -29,6 +29,7 @@ from duilian.cli.terminal import Remarks, print_json, print_table
 from duilian.errors import DuilianError
 
 PEERS = {peer.package: peer for _, peers in CONTESTS for peer in peers}
+PROGRAMS = tuple(peer.name for _, peers in CONTESTS for peer in peers)
 NAMES = (*TASKS, "coupled")
 
 
@@ -38,8 +39,9 @@ def missing() -> list[str]:
 
 
 def run(
-    names: Sequence[str], steps: Sequence[str], bench: Bench, say: Callable[[str], None], keep: Callable[..., None]
-) -> dict[str, Any]:
+    names: Sequence[str], steps: Sequence[str], bench: Bench, say: Callable[[str], None], keep: Callable[..., None],
+    beside: Sequence[str] = (),
+) -> dict[str, Any]:  # fmt: skip
     """Compare on these tasks; the tables, and the measurements behind them. ``keep`` gets each as it comes in."""
     tables: dict[str, comparisons.Figures] = {}
     measured: list[Measurement] = []
@@ -54,7 +56,7 @@ def run(
         if name == "coupled":
             take(comparisons.compare_coupled(Arena(bench, TASKS["pos"]), say))
         else:
-            tables[name], found = comparisons.compare(Arena(bench, TASKS[name]), steps, bench.threads, say)
+            tables[name], found = comparisons.compare(Arena(bench, TASKS[name]), steps, bench.threads, say, beside)
             take(found)
     return {"tables": tables, "measurements": [one.record() for one in measured]}
 
@@ -101,6 +103,9 @@ def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)} [default: all]")
     parser.add_argument("--steps", default=",".join(comparisons.STEPS), help="of them, with commas [default: all]")
+    parser.add_argument(
+        "--beside", metavar="PEERS", help=f"with commas, of {', '.join(PROGRAMS)} [default: all; some take long]"
+    )
     parser.add_argument("--quick", action="store_true", help="a few sentences, to see that it runs")
     parser.add_argument("--data", type=Path, metavar="FILE", help="words with tags [default: the People's Daily]")
     parser.add_argument("--threads", type=int, default=2, help="threads of tagging; training has one")
@@ -115,8 +120,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Compare, and print."""
     parser = options()
     given = parser.parse_args(arguments)
-    steps = given.steps.split(",")
-    for asked, known in ((given.names, NAMES), (steps, comparisons.STEPS)):
+    steps, beside = given.steps.split(","), given.beside.split(",") if given.beside else []
+    for asked, known in ((given.names, NAMES), (steps, comparisons.STEPS), (beside, PROGRAMS)):
         if strange := [word for word in asked if word not in known]:
             parser.error(f"no {strange[0]!r}; there are {', '.join(known)}")
     say = Remarks(given.quiet)
@@ -135,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if given.keep is not None:
                 given.keep.mkdir(parents=True, exist_ok=True)
             bench = Bench(whole, given.keep or Path(folder), QUICK if given.quick else FULL, given.threads)
-            found = run(given.names or NAMES, steps, bench, say, keep)
+            found = run(given.names or NAMES, steps, bench, say, keep, beside)
     except DuilianError as error:
         sys.exit(f"{error}")
     answer = {"machine": facts, "quick": given.quick, "missing": missing(), **found}

@@ -278,7 +278,7 @@ def test_missing_peers_are_named(
 
 
 def test_strange_names_are_errors(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    for arguments in (["frobnicate"], ["pos", "--steps", "epochs,frobnicate"]):
+    for arguments in (["frobnicate"], ["pos", "--steps", "epochs,frobnicate"], ["--beside", "frobnicate"]):
         with pytest.raises(SystemExit) as exit:
             peers.main(arguments)
         assert exit.value.code == 2
@@ -286,6 +286,14 @@ def test_strange_names_are_errors(capsys: pytest.CaptureFixture[str], tmp_path: 
     (tmp_path / "raw.txt").write_text("没有标注\n", encoding="utf-8")
     with pytest.raises(SystemExit, match="ten sentences"):
         peers.main(["pos", "--data", str(tmp_path / "raw.txt"), "-q"])
+
+
+def test_peers_can_be_left_out(capsys: pytest.CaptureFixture[str], corpus_file: Path) -> None:
+    pytest.importorskip("pycrfsuite")
+    arguments = ("seg", "--steps", "epochs", "--quick", "--data", corpus_file, "--json", "--quiet")
+    found = json.loads(compare(capsys, *arguments, "--beside", "crfsuite ap")[0])
+    assert {one["peer"] for one in found["measurements"]} == {"crfsuite ap"}
+    assert all("perceptron" in one["name"] for one in found["measurements"]), "whom nobody is beside does not run"
 
 
 def test_runs_alternate(corpus_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
